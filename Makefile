@@ -1,0 +1,48 @@
+# A thin front to CMake: everything real is in CMakeLists.txt and CMakePresets.json.
+PRESET ?= release
+PREFIX ?= /usr/local
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+
+.DEFAULT_GOAL := build
+.PHONY: help deps build test run bench docs format install test-asan test-tsan configure
+
+help:  ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-10s %s\n", $$1, $$2}'
+
+deps:  ## Install the Debian packages that are missing (with sudo when not root)
+	@sh cmake/install-packages.sh cmake/packages.txt
+
+# A machine with its own LLVM and oneDNN may build without Debian's packages: CMake says what it does not find.
+configure:
+	@sh cmake/install-packages.sh cmake/packages.txt || echo "make: trying to build without the missing packages"
+	@test -f $(BUILD)/build.ninja || cmake --preset $(PRESET)
+
+build: configure  ## Build the library, the tests and the examples (PRESET=release, asan or tsan)
+	@cmake --build --preset $(PRESET) --parallel $(JOBS)
+
+test: build  ## Build and run all tests
+	@ctest --preset $(PRESET) --parallel $(JOBS)
+
+run: build  ## Train on Fashion-MNIST with eager tensors
+	$(BUILD)/examples/fashion_mnist_eager
+
+bench:  ## Install what benchmarks need (LibTorch), build them, run them
+	@sh cmake/install-packages.sh cmake/packages-bench.txt
+	@$(MAKE) --no-print-directory build PRESET=bench
+	@cmake --build --preset bench --target run_bench
+
+docs: build  ## Make the parts of docs/ that are made by commands
+	@cmake --build --preset $(PRESET) --target docs
+
+format:  ## Format the sources with clang-format
+	@find stet tests bench examples -name '*.h' -o -name '*.cpp' | xargs clang-format -i
+
+install: build  ## Install into PREFIX (make install PREFIX=dir)
+	@cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
+
+test-asan:  ## Run all tests with the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory test PRESET=asan
+
+test-tsan:  ## Run all tests with the thread sanitizer
+	@$(MAKE) --no-print-directory test PRESET=tsan

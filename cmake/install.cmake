@@ -1,0 +1,29 @@
+# What a user gets: the library, the public headers, and how to find them.
+
+# <stet/stet.h> and everything it includes.
+file(GLOB STET_PUBLIC_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+     stet/stet.h
+     stet/base/where.h stet/base/export.h stet/base/error.h stet/base/dtype.h stet/base/dim.h stet/base/shape.h
+     stet/runtime/buffer.h stet/runtime/parallel.h
+     stet/core/*.h stet/ops/*.h stet/ops/*.def)
+
+foreach(header IN LISTS STET_PUBLIC_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/generated/stet/base/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stet/base)
+
+install(TARGETS stet EXPORT stetTargets)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/stet)
+install(EXPORT stetTargets NAMESPACE stet:: DESTINATION ${package_folder})
+configure_package_config_file(cmake/stetConfig.cmake.in generated/stetConfig.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(generated/stetConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/generated/stetConfig.cmake ${PROJECT_BINARY_DIR}/generated/stetConfigVersion.cmake
+        DESTINATION ${package_folder})
+
+# The prefix as seen from the pkg-config file, so that an installed tree may be moved.
+set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH STET_PC_PREFIX /prefix/${pkgconfig_folder} /prefix)
+string(REGEX REPLACE "/$" "" STET_PC_PREFIX "${STET_PC_PREFIX}")
+configure_file(cmake/stet.pc.in generated/stet.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/stet.pc DESTINATION ${pkgconfig_folder})

@@ -1,0 +1,60 @@
+// The exceptions of stet. Nothing aborts: a wrong call throws UserError, a bug of ours throws InternalError.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include "stet/base/export.h"
+#include "stet/base/where.h"
+
+namespace stet {
+
+/// Base of all exceptions that stet throws.
+class STET_API Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Your call is wrong, or memory ran out. The text names the op, its operands with dtypes and shapes, your line, and
+/// what to do.
+class STET_API UserError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The value asked for does not exist while a function is being traced.
+class STET_API TraceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A retrace happened where NoRetrace forbids it.
+class STET_API RetraceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A bug in stet.
+class STET_API InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// "<what>\n  at <file>:<line>\n  fix: <advice>", leaving out what is unknown. The form of every UserError.
+STET_API std::string error_text(const std::string& what, Where where, const std::string& advice);
+
+/// What is wrong with a call, as the code that finds out sees it: without the op's name, operands and line, which the
+/// one door `call()` adds when it turns a Problem into a plain UserError. It is itself a UserError because host code
+/// also computes with Dims and Shapes outside of any op, where no door stands between.
+class STET_API Problem : public UserError {
+ public:
+  explicit Problem(std::string text, std::string advice = {})
+      : UserError(error_text(text, Where{}, advice)), text_(std::move(text)), advice_(std::move(advice)) {}
+  const std::string& text() const { return text_; }
+  const std::string& advice() const { return advice_; }
+
+ private:
+  std::string text_;
+  std::string advice_;
+};
+
+}  // namespace stet

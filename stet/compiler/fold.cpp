@@ -1,0 +1,121 @@
+#include <cstring>
+
+#include "stet/compiler/pipeline.h"
+#include "stet/compiler/rebuild.h"
+#include "stet/ir/expand_math.h"
+
+namespace stet {
+namespace {
+
+constexpr std::int64_t most_elements = 16;  // larger constants are inputs, so a fold may not make them
+
+ScalarValue read_element(DType dtype, const char* at) {
+  ScalarValue out;
+  auto as = [&](auto type) {
+    decltype(type) value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case DType::bool_:
+    case DType::u8:
+      out.integer = as(std::uint8_t{});
+      break;
+    case DType::i8:
+      out.integer = as(std::int8_t{});
+      break;
+    case DType::i16:
+      out.integer = as(std::int16_t{});
+      break;
+    case DType::i32:
+      out.integer = as(std::int32_t{});
+      break;
+    case DType::i64:
+      out.integer = as(std::int64_t{});
+      break;
+    case DType::f16:
+      out.real = static_cast<float>(as(Half()));
+      break;
+    case DType::bf16:
+      out.real = static_cast<float>(as(BFloat16()));
+      break;
+    case DType::f32:
+      out.real = as(float{});
+      break;
+    case DType::f64:
+      out.real = as(double{});
+      break;
+  }
+  return out;
+}
+
+void append_element(std::string& bytes, DType dtype, const ScalarValue& value) {
+  auto put = [&](auto v) { bytes.append(reinterpret_cast<const char*>(&v), sizeof v); };
+  switch (dtype) {
+    case DType::f16:
+      return put(Half(static_cast<float>(value.real)));
+    case DType::bf16:
+      return put(BFloat16(static_cast<float>(value.real)));
+    case DType::f32:
+      return put(static_cast<float>(value.real));
+    case DType::f64:
+      return put(value.real);
+    default: {
+      const char* low = reinterpret_cast<const char*>(&value.integer);
+      bytes.append(low, static_cast<std::size_t>(size_of(dtype)));
+    }
+  }
+}
+
+bool foldable(const Graph& graph, const Node& node) {
+  if (node.op != &map_row || !node.type().shape.is_constant()) return false;
+  if (node.type().shape.element_count().constant() > most_elements) return false;
+  for (ValueId id : node.inputs)
+    if (graph.node(id).op != &constant_row) return false;
+  return true;
+}
+
+std::string folded(const Graph& graph, const Node& node) {
+  const auto& map = node.attributes.as<MapAttributes>();
+  // The polynomials that generated code uses, rounded as it rounds: folding must not change a bit.
+  Expr body = expand_math(map.body);
+  std::vector<std::int64_t> sizes = node.type().shape.sizes();
+  std::int64_t count = node.type().shape.element_count().constant();
+  std::string bytes;
+  std::vector<std::int64_t> index(sizes.size(), 0);
+  for (std::int64_t flat = 0; flat < count; ++flat) {
+    std::int64_t rest = flat;
+    for (std::size_t axis = sizes.size(); axis-- > 0;) {
+      index[axis] = rest % sizes[axis];
+      rest /= sizes[axis];
+    }
+    std::vector<ScalarValue> operands;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      const ValueType& type = graph.type(node.inputs[k]);
+      std::vector<Dim> strides = dense_strides(type.shape);
+      std::int64_t at = 0;
+      for (std::size_t axis = 0; axis < sizes.size(); ++axis)
+        if (int from = map.axes[k].axes[axis]; from >= 0) at += index[axis] * strides[static_cast<std::size_t>(from)].constant();
+      const std::string& data = graph.node(node.inputs[k]).attributes.as<ConstantAttributes>().bytes;
+      operands.push_back(read_element(type.dtype, data.data() + at * size_of(type.dtype)));
+    }
+    append_element(bytes, node.type().dtype, evaluate(body, operands, index, true));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Graph fold_constants(const Graph& old) {
+  Rebuild to(old);
+  for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
+    Node node = to.renamed(id);
+    if (foldable(to.graph, node))
+      to.set(id, to.graph.add_constant(node.type(), folded(to.graph, node)));
+    else
+      to.put(id, std::move(node));
+  }
+  return to.finish();
+}
+
+}  // namespace stet

@@ -1,0 +1,197 @@
+#include "stet/compiler/contraction.h"
+#include "stet/compiler/pipeline.h"
+#include "stet/compiler/rebuild.h"
+
+namespace stet {
+namespace {
+
+constexpr std::size_t most_inputs = 12;  // a kernel has 16 buffers
+constexpr int most_nodes = 400;          // of a body: beyond that, registers spill and compile time grows
+
+/// A body over a list of inputs, each with its axes: what map and reduce nodes share.
+struct Body {
+  Expr expr;
+  std::vector<ValueId> inputs;
+  std::vector<AxisMap> axes;
+};
+
+AxisMap compose(const AxisMap& consumer, const AxisMap& producer) {
+  AxisMap out;
+  out.rank = consumer.rank;
+  for (std::size_t loop = 0; loop < static_cast<std::size_t>(consumer.rank); ++loop) {
+    int axis = consumer.axes[loop];
+    out.axes[loop] = axis < 0 ? std::int8_t{-1} : producer.axes[static_cast<std::size_t>(axis)];
+  }
+  return out;
+}
+
+/// Every axis of the producer that has more than one element is walked by exactly one loop of the consumer, and every
+/// loop walks the producer: nothing is computed twice.
+bool computes_once(const AxisMap& consumer) {
+  for (std::size_t loop = 0; loop < static_cast<std::size_t>(consumer.rank); ++loop)
+    if (consumer.axes[loop] < 0) return false;
+  return true;
+}
+
+bool uses_index(Expr expr) {
+  for (Expr part : topological(expr))
+    if (part.is(Primitive::index)) return true;
+  return false;
+}
+
+int add_input(Body& body, ValueId id, const AxisMap& axes) {
+  for (std::size_t i = 0; i < body.inputs.size(); ++i)
+    if (body.inputs[i] == id && body.axes[i] == axes) return static_cast<int>(i);
+  body.inputs.push_back(id);
+  body.axes.push_back(axes);
+  return static_cast<int>(body.inputs.size()) - 1;
+}
+
+/// Replaces, in a consumer's body, every input that `accept` takes by the map that makes it.
+Body absorb(const Graph& graph, const Body& consumer, const std::function<bool(ValueId)>& accept) {
+  Body out;
+  std::vector<Expr> replacements;
+  int size = consumer.expr.size();
+  for (std::size_t k = 0; k < consumer.inputs.size(); ++k) {
+    ValueId id = consumer.inputs[k];
+    const AxisMap& axes = consumer.axes[k];
+    const Node& producer = graph.node(id);
+    bool take = accept(id) && producer.op == &map_row;
+    if (take) {
+      const auto& map = producer.attributes.as<MapAttributes>();
+      bool cheap = map.body.size() <= 2;
+      take = (computes_once(axes) || cheap) && !(uses_index(map.body) && !computes_once(axes)) &&
+             out.inputs.size() + producer.inputs.size() + (consumer.inputs.size() - k) <= most_inputs &&
+             size + map.body.size() <= most_nodes;
+    }
+    if (!take) {
+      replacements.push_back(operand(add_input(out, id, axes), graph.type(id).dtype));
+      continue;
+    }
+    const auto& map = producer.attributes.as<MapAttributes>();
+    std::vector<Expr> inner;
+    for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
+      int place = add_input(out, producer.inputs[j], compose(axes, map.axes[j]));
+      inner.push_back(operand(place, graph.type(producer.inputs[j]).dtype));
+    }
+    Expr body = map.body;
+    if (uses_index(body)) {
+      std::vector<int> loops(static_cast<std::size_t>(producer.type().shape.rank()), 0);
+      for (int loop = 0; loop < axes.rank; ++loop)
+        loops[static_cast<std::size_t>(axes.axes[static_cast<std::size_t>(loop)])] = loop;
+      body = renumber_loops(body, loops);
+    }
+    size += body.size();
+    replacements.push_back(substitute(body, inner));
+  }
+  out.expr = simplify(substitute(consumer.expr, replacements));
+  return out;
+}
+
+bool only_user(const std::vector<std::vector<int>>& users, ValueId id, ValueId user) {
+  for (int u : users[static_cast<std::size_t>(id)])
+    if (u != user) return false;
+  return true;
+}
+
+/// How many old users a new value has, and that they are all `user`: fusion asks about the old graph.
+class Fusion {
+ public:
+  explicit Fusion(const Graph& old) : old_(old), users_(users(old)), to(old), from_(old.nodes.size(), -1) {}
+  void put(ValueId id, Node node) {
+    to.put(id, std::move(node));
+    remember(id);
+  }
+  void remember(ValueId id) {
+    auto at = static_cast<std::size_t>(to.at(id));
+    if (from_.size() <= at) from_.resize(at + 1, -1);
+    from_[at] = id;
+  }
+  /// `value` (new) is used by the old node `user` only.
+  bool only(ValueId value, ValueId user) const {
+    ValueId old = from_[static_cast<std::size_t>(value)];
+    return old >= 0 && only_user(users_, old, user);
+  }
+  Graph finish() { return drop_dead(to.finish()); }
+
+ private:
+  const Graph& old_;
+  std::vector<std::vector<int>> users_;
+
+ public:
+  Rebuild to;
+
+ private:
+  std::vector<ValueId> from_;  // new value -> old value
+};
+
+}  // namespace
+
+Graph fuse_maps(const Graph& old) {
+  Fusion fusion(old);
+  for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
+    Node node = fusion.to.renamed(id);
+    if (node.op == &map_row) {
+      const auto& map = node.attributes.as<MapAttributes>();
+      Body body = absorb(fusion.to.graph, {map.body, node.inputs, map.axes},
+                         [&](ValueId input) { return fusion.only(input, id); });
+      MapAttributes fused{body.expr, body.axes};
+      node.inputs = body.inputs;
+      node.attributes = Attributes(view_of(fused));
+    }
+    fusion.put(id, std::move(node));
+  }
+  return fusion.finish();
+}
+
+Graph fuse_into_reductions(const Graph& old) {
+  Fusion fusion(old);
+  for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
+    Node node = fusion.to.renamed(id);
+    if (node.op->kind == Kind::reduce) {
+      ReduceAttributes reduce = node.attributes.as<ReduceAttributes>();
+      const ValueType& first = fusion.to.graph.type(node.inputs[0]);
+      Body body{reduce.body, node.inputs, reduce.operand_axes};
+      if (!body.expr.defined()) body.expr = scalar::cast(operand(0, first.dtype), node.op->accumulator(first.dtype));
+      if (body.axes.empty()) {
+        AxisMap same;
+        same.rank = first.shape.rank();
+        for (int axis = 0; axis < same.rank; ++axis) same.axes[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis);
+        body.axes = {same};
+        reduce.space = first.shape;
+      }
+      Body fused = absorb(fusion.to.graph, body, [&](ValueId input) { return fusion.only(input, id); });
+      if (fused.inputs != node.inputs) {
+        reduce.body = fused.expr;
+        reduce.operand_axes = fused.axes;
+        node.inputs = fused.inputs;
+        node.attributes = Attributes(view_of(reduce));
+      }
+    }
+    fusion.put(id, std::move(node));
+  }
+  return fusion.finish();
+}
+
+Graph fuse_epilogues(const Graph& old) {
+  Fusion fusion(old);
+  const Graph& graph = fusion.to.graph;
+  for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
+    Node node = fusion.to.renamed(id);
+    if (node.op == &map_row) {
+      const auto& map = node.attributes.as<MapAttributes>();
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        const Node& product = graph.node(node.inputs[k]);
+        if (product.op->kind != Kind::contract || !fusion.only(node.inputs[k], id)) continue;
+        std::optional<Node> fused = with_epilogue(graph, product, node, map, k);
+        if (!fused) continue;
+        node = std::move(*fused);
+        break;
+      }
+    }
+    fusion.put(id, std::move(node));
+  }
+  return fusion.finish();
+}
+
+}  // namespace stet

@@ -1,0 +1,356 @@
+#include "stet/compiler/lower.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "stet/base/error.h"
+#include "stet/compiler/lower_contract.h"
+#include "stet/compiler/lowering.h"
+#include "stet/cpu/gemm_step.h"
+
+namespace stet {
+namespace {
+
+bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() && dim.constant() == value; }
+
+/// Elements between the first and the last that a strided input reaches, inclusive.
+Dim reached_elements(const Shape& shape, const std::vector<Dim>& strides) {
+  Dim last = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) last = last + (shape[axis] - 1) * strides[static_cast<std::size_t>(axis)];
+  return last + 1;
+}
+
+/// A loop nest needs a loop, even over a single element.
+void ensure_loop(Kernel& kernel) {
+  if (!kernel.loops.empty()) return;
+  kernel.loops.push_back({Dim(1), false});
+  auto still = [](Access& access) {
+    if (access.source == Access::memory) access.address.strides.assign(1, Dim(0));
+    for (Guard& guard : access.guards) guard.position.strides.assign(1, Dim(0));
+  };
+  for (Access& access : kernel.operands) still(access);
+  for (Access& access : kernel.epilogue_operands) still(access);
+  still(kernel.result);
+  kernel.result.address.strides[0] = 1;
+}
+
+/// Buffers of the program become 0, 1, … of the kernel.
+std::vector<int> number_buffers(Kernel& kernel) {
+  std::vector<int> buffers;
+  auto renumber = [&](Access& access) {
+    if (access.source == Access::number) return;
+    auto at = std::find(buffers.begin(), buffers.end(), access.buffer);
+    int number = static_cast<int>(at - buffers.begin());
+    if (at == buffers.end()) buffers.push_back(access.buffer);
+    access.buffer = number;
+  };
+  for (Access& access : kernel.operands) renumber(access);
+  for (Access& access : kernel.epilogue_operands) renumber(access);
+  renumber(kernel.result);
+  kernel.buffer_count = static_cast<int>(buffers.size());
+  return buffers;
+}
+
+std::vector<int> as_loops(const AxisMap& axes, int operand_rank) {
+  std::vector<int> loops(static_cast<std::size_t>(operand_rank), -1);
+  for (int loop = 0; loop < axes.rank; ++loop)
+    if (int axis = axes.axes[static_cast<std::size_t>(loop)]; axis >= 0) loops[static_cast<std::size_t>(axis)] = loop;
+  return loops;
+}
+
+}  // namespace
+
+AxisMap identity_axes(int rank) {
+  AxisMap out;
+  out.rank = rank;
+  for (int axis = 0; axis < rank; ++axis) out.axes[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis);
+  return out;
+}
+
+// --- Lowering
+
+Lowering::Lowering(const Graph& graph) : program(std::make_shared<Program>()), graph_(graph), places_(graph.nodes.size()) {
+  program->scope = graph.scope;
+  program->checks = graph.checks;
+  for (ValueId id : graph.inputs) {
+    const Node& node = graph.node(id);
+    const auto& input = node.attributes.as<InputAttributes>();
+    program->inputs.push_back({node.type().dtype, node.type().shape, input.strides});
+    Layout layout = input.strides.empty() ? dense_layout(node.type().shape) : Layout{0, input.strides};
+    Dim elements = input.strides.empty() ? node.type().shape.element_count()
+                                         : reached_elements(node.type().shape, input.strides);
+    places_[static_cast<std::size_t>(id)] = {add_buffer(ProgramBuffer::input, node.type().dtype, elements), layout};
+  }
+  for (ValueId id : graph.results) {
+    const ValueType& type = graph.type(id);
+    int buffer = add_buffer(ProgramBuffer::result, type.dtype, type.shape.element_count());
+    program->results.push_back({type.dtype, type.shape, buffer});
+  }
+}
+
+int Lowering::add_buffer(ProgramBuffer::Role role, DType dtype, const Dim& elements) {
+  program->buffers.push_back({role, dtype, elements});
+  return static_cast<int>(program->buffers.size()) - 1;
+}
+
+Place Lowering::place_for(ValueId id) {
+  Place& place = places_[static_cast<std::size_t>(id)];
+  if (place.buffer >= 0) return place;
+  const ValueType& type = graph_.type(id);
+  place.layout = dense_layout(type.shape);
+  for (std::size_t r = 0; r < graph_.results.size(); ++r)
+    if (graph_.results[r] == id) {
+      place.buffer = program->results[r].buffer;
+      return place;
+    }
+  place.buffer = add_buffer(ProgramBuffer::temporary, type.dtype, type.shape.element_count());
+  return place;
+}
+
+void Lowering::lower_map(LowerCall& call) {
+  const auto& map = call.attributes<MapAttributes>();
+  std::vector<Place> operands;
+  std::vector<DType> dtypes;
+  for (std::size_t k = 0; k < call.node().inputs.size(); ++k) {
+    operands.push_back(call.place(static_cast<int>(k)));
+    dtypes.push_back(call.in(static_cast<int>(k)).dtype);
+  }
+  call.map(call.out().shape, operands, dtypes, map.axes, map.body, call.result(), call.node().label);
+}
+
+void Lowering::lower_reduce(LowerCall& call) {
+  const OpDef& row = *call.node().op;
+  const auto& reduce = call.attributes<ReduceAttributes>();
+  const ValueType& first = call.in(0);
+  const Shape& space = reduce.operand_axes.empty() ? first.shape : reduce.space;
+  Kernel kernel;
+  kernel.name = row.name;
+  kernel.combine = row.combine;
+  kernel.body = reduce.body.defined() ? reduce.body
+                                      : scalar::cast(operand(0, first.dtype), row.accumulator(first.dtype));
+  std::vector<bool> reduced(static_cast<std::size_t>(space.rank()), false);
+  for (int axis : reduce.axes) reduced[static_cast<std::size_t>(axis)] = true;
+
+  // Loop order: kept loops, then reduced ones; the axis that memory is contiguous along goes last of all.
+  auto operand_axes = [&](std::size_t k) {
+    return reduce.operand_axes.empty() ? identity_axes(space.rank()) : reduce.operand_axes[k];
+  };
+  int innermost = space.rank() - 1;
+  for (int axis = space.rank() - 1; axis >= 0; --axis) {
+    int from = operand_axes(0).axes[static_cast<std::size_t>(axis)];
+    if (from >= 0 && is_constant(call.place(0).layout.strides[static_cast<std::size_t>(from)], 1) &&
+        !is_constant(space[axis], 1)) {
+      innermost = axis;
+      break;
+    }
+  }
+  std::vector<int> order;
+  for (bool want : {false, true})
+    for (int axis = 0; axis < space.rank(); ++axis)
+      if (axis != innermost && reduced[static_cast<std::size_t>(axis)] == want) order.push_back(axis);
+  if (space.rank() > 0) order.push_back(innermost);
+  std::vector<int> loop_of(static_cast<std::size_t>(space.rank()));
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    loop_of[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+    kernel.loops.push_back({space[order[i]], static_cast<bool>(reduced[static_cast<std::size_t>(order[i])])});
+  }
+  for (std::size_t k = 0; k < call.node().inputs.size(); ++k) {
+    const ValueType& type = call.in(static_cast<int>(k));
+    std::vector<int> loops = as_loops(operand_axes(k), type.shape.rank());
+    for (int& loop : loops)
+      if (loop >= 0) loop = loop_of[static_cast<std::size_t>(loop)];
+    kernel.operands.push_back(
+        LowerCall::access(call.place(static_cast<int>(k)), type.dtype, loops, kernel.loops.size()));
+  }
+  if (!kernel.loops.empty()) kernel.body = renumber_loops(kernel.body, loop_of);
+
+  bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
+  Expr accumulated = operand(0, position ? DType::i64 : kernel.body.dtype());
+  Expr stored = accumulated;
+  if (row.divides_by_count) {
+    Dim count = 1;
+    for (int axis : reduce.axes) count = count * space[axis];
+    kernel.epilogue_operands.push_back(
+        {.source = Access::number, .dtype = accumulated.dtype(), .buffer = 0, .address = {count, {}}, .guards = {}, .indirections = {}});
+    stored = stored / operand(1, accumulated.dtype());
+  }
+  stored = scalar::cast(stored, call.out().dtype);
+  if (!(stored == accumulated)) kernel.epilogue = stored;
+
+  Place to = call.result();
+  std::vector<int> result_loops;
+  for (int axis = 0; axis < space.rank(); ++axis) {
+    bool gone = reduced[static_cast<std::size_t>(axis)];
+    if (gone && reduce.keepdims) result_loops.push_back(-1);
+    if (!gone) result_loops.push_back(loop_of[static_cast<std::size_t>(axis)]);
+  }
+  kernel.result = LowerCall::access(to, call.out().dtype, result_loops, kernel.loops.size());
+  if (reduce.axes.empty()) {
+    // Nothing is reduced: every element is its own sum.
+    kernel.combine = Combine::none;
+    Expr value = position ? constant(std::int64_t{0}, DType::i64) : kernel.body;
+    std::vector<Expr> parts{value, constant(std::int64_t{1}, accumulated.dtype())};
+    kernel.body = kernel.epilogue.defined() ? substitute(kernel.epilogue, parts) : value;
+    kernel.epilogue = Expr();
+    kernel.epilogue_operands.clear();
+  }
+  call.kernel(std::move(kernel));
+}
+
+void Lowering::run() {
+  for (ValueId id = 0; id < static_cast<ValueId>(graph_.nodes.size()); ++id) {
+    const Node& node = graph_.node(id);
+    LowerCall call(*this, graph_, id);
+    if (node.op == &input_row) continue;
+    if (node.op == &constant_row) {
+      int buffer = add_buffer(ProgramBuffer::constant, node.type().dtype, node.type().shape.element_count());
+      program->buffers.back().bytes = node.attributes.as<ConstantAttributes>().bytes;
+      places_[static_cast<std::size_t>(id)] = {buffer, dense_layout(node.type().shape)};
+    } else if (node.op->lower) {
+      node.op->lower(call);
+    } else if (node.op->kind == Kind::map) {
+      lower_map(call);
+    } else if (node.op->kind == Kind::reduce) {
+      lower_reduce(call);
+    } else if (node.op->kind == Kind::contract) {
+      lower_contract(call);
+    } else if (node.op->kind == Kind::layout) {
+      lower_view(call, id);
+    } else {
+      throw InternalError(text("no lowering for ", node.op->name));
+    }
+  }
+  copy_results();
+}
+
+void Lowering::lower_view(LowerCall& call, ValueId id) {
+  const Shape& shape = call.in(0).shape;
+  std::optional<Layout> view = call.node().op->view(shape, call.place(0).layout, call.node().attributes.view());
+  Place from = call.place(0);
+  if (!view) {
+    // Only of dense memory is it a view.
+    from = call.dense(0);
+    view = call.node().op->view(shape, from.layout, call.node().attributes.view());
+    if (!view) throw InternalError(text(call.node().op->name, " is no view of dense memory"));
+  }
+  places_[static_cast<std::size_t>(id)] = {from.buffer, *view};
+}
+
+/// A result must be a dense buffer of its own: inputs, constants, views and values returned twice are copied.
+void Lowering::copy_results() {
+  for (std::size_t r = 0; r < graph_.results.size(); ++r) {
+    ValueId id = graph_.results[r];
+    const Place& place = places_[static_cast<std::size_t>(id)];
+    int buffer = program->results[r].buffer;
+    if (place.buffer == buffer) continue;
+    const ValueType& type = graph_.type(id);
+    LowerCall call(*this, graph_, id);
+    Place to{buffer, dense_layout(type.shape)};
+    Place operands[] = {place};
+    DType dtypes[] = {type.dtype};
+    AxisMap axes[] = {identity_axes(type.shape.rank())};
+    call.map(type.shape, operands, dtypes, axes, operand(0, type.dtype), to, "copy");
+  }
+}
+
+// --- LowerCall
+
+const Place& LowerCall::place(int number) const {
+  return lowering_.places_[static_cast<std::size_t>(node().inputs[static_cast<std::size_t>(number)])];
+}
+
+Place LowerCall::dense(int number) {
+  const Place& given = place(number);
+  const ValueType& type = in(number);
+  std::vector<Dim> strides = dense_strides(type.shape);
+  bool is_dense = is_constant(given.layout.offset, 0);
+  for (std::size_t axis = 0; axis < strides.size(); ++axis)
+    is_dense &= identical(strides[axis], given.layout.strides[axis]) || is_constant(type.shape[static_cast<int>(axis)], 1);
+  if (is_dense) return given;
+  Place to = temporary(type.dtype, type.shape);
+  Place operands[] = {given};
+  DType dtypes[] = {type.dtype};
+  AxisMap axes[] = {identity_axes(type.shape.rank())};
+  map(type.shape, operands, dtypes, axes, operand(0, type.dtype), to, "pack");
+  return to;
+}
+
+Place LowerCall::result() { return lowering_.place_for(id_); }
+
+Place LowerCall::temporary(DType dtype, const Shape& shape) {
+  return {lowering_.add_buffer(ProgramBuffer::temporary, dtype, shape.element_count()), dense_layout(shape)};
+}
+
+const Dim& LowerCall::elements(const Place& place) const {
+  return lowering_.program->buffers[static_cast<std::size_t>(place.buffer)].elements;
+}
+
+Access LowerCall::access(const Place& place, DType dtype, std::span<const int> loops, std::size_t loop_count) {
+  Access out;
+  out.dtype = dtype;
+  out.buffer = place.buffer;
+  out.address.offset = place.layout.offset;
+  out.address.strides.assign(loop_count, Dim(0));
+  for (std::size_t axis = 0; axis < loops.size(); ++axis)
+    if (loops[axis] >= 0) out.address.strides[static_cast<std::size_t>(loops[axis])] = place.layout.strides[axis];
+  return out;
+}
+
+void LowerCall::kernel(Kernel given, std::vector<cpu::KernelCheck> checks) {
+  ensure_loop(given);
+  // A kernel that adds to memory keeps its loops: merged lanes could meet in one place.
+  Kernel kernel = given.accumulate ? given : collapse_loops(given);
+  std::vector<int> buffers = number_buffers(kernel);
+  auto step = std::make_unique<cpu::KernelStep>(std::move(kernel), buffers, std::move(checks));
+  for (int buffer : buffers) step->buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
+  const Kernel& final_kernel = step->kernel();
+  step->reads = buffers;
+  step->writes = {buffers[static_cast<std::size_t>(final_kernel.result.buffer)]};
+  this->step(std::move(step));
+}
+
+void LowerCall::map(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
+                    std::span<const AxisMap> axes, Expr body, const Place& to, const char* name) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.body = body;
+  for (const Dim& extent : space) kernel.loops.push_back({extent, false});
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    std::vector<int> loops = as_loops(axes[k], static_cast<int>(operands[k].layout.strides.size()));
+    kernel.operands.push_back(access(operands[k], dtypes[k], loops, kernel.loops.size()));
+  }
+  std::vector<int> loops;
+  for (int axis = 0; axis < space.rank(); ++axis) loops.push_back(axis);
+  kernel.result = access(to, body.dtype(), loops, kernel.loops.size());
+  this->kernel(std::move(kernel));
+}
+
+void LowerCall::step(std::unique_ptr<Step> step) { lowering_.program->steps.push_back(std::move(step)); }
+
+void LowerCall::bind_late(const Dim& symbol, const Place& place) {
+  lowering_.program->late.push_back({static_cast<int>(lowering_.program->steps.size()) - 1, place.buffer, *symbol.as_symbol()});
+}
+
+std::shared_ptr<Program> lower(const Graph& graph) {
+  Lowering lowering(graph);
+  lowering.run();
+  return lowering.program;
+}
+
+void provide_code(Program& program) {
+  std::vector<cpu::CodeRequest> requests;
+  std::vector<cpu::KernelStep*> steps;
+  for (const std::unique_ptr<Step>& step : program.steps)
+    if (auto* kernel = dynamic_cast<cpu::KernelStep*>(step.get())) {
+      requests.push_back(kernel->code());
+      steps.push_back(kernel);
+    }
+  // Matrix products find their code themselves; asking for it here compiles it beside the rest.
+  for (const std::unique_ptr<Step>& step : program.steps)
+    if (auto* gemm = dynamic_cast<cpu::GemmStep*>(step.get()))
+      for (cpu::CodeRequest& request : gemm->code()) requests.push_back(std::move(request));
+  std::vector<void*> code = cpu::load_code(requests);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i]->set_code(code[i]);
+}
+
+}  // namespace stet

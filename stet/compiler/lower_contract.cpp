@@ -1,0 +1,176 @@
+#include "stet/compiler/lower_contract.h"
+
+#include "stet/compiler/contraction.h"
+#include "stet/cpu/gemm_step.h"
+
+namespace stet {
+namespace {
+
+bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() && dim.constant() == value; }
+
+/// An operand as GEMM takes it: rows contiguous, as stored or transposed.
+struct MatrixPlace {
+  Place place;
+  bool transposed = false;
+};
+
+MatrixPlace matrix_place(LowerCall& call, int number, bool transpose, DType computed) {
+  const ValueType& type = call.in(number);
+  Place place = call.place(number);
+  if (type.dtype != computed) {
+    // f16 and bf16 multiply in f32.
+    Place wide = call.temporary(computed, type.shape);
+    Place operands[] = {place};
+    DType dtypes[] = {type.dtype};
+    AxisMap axes[] = {identity_axes(type.shape.rank())};
+    call.map(type.shape, operands, dtypes, axes, scalar::cast(operand(0, type.dtype), computed), wide, "widen");
+    place = wide;
+  }
+  const std::vector<Dim>& strides = place.layout.strides;
+  const Dim &rows = strides[strides.size() - 2], &columns = strides.back();
+  if (is_constant(columns, 1) && !is_constant(rows, 0)) return {place, transpose};
+  if (is_constant(rows, 1) && !is_constant(columns, 0)) return {place, !transpose};
+  return {call.dense(number), transpose};
+}
+
+cpu::GemmPlace gemm_place(const Place& place, bool flipped, const AxisMap& batch, const Dim& extent, DType dtype) {
+  cpu::GemmPlace out;
+  out.buffer = place.buffer;
+  out.offset = place.layout.offset;
+  const std::vector<Dim>& strides = place.layout.strides;
+  out.leading = flipped ? strides.back() : strides[strides.size() - 2];
+  for (int axis = 0; axis < batch.rank; ++axis) {
+    int from = batch.axes[static_cast<std::size_t>(axis)];
+    out.batch_strides.push_back(from < 0 ? Dim(0) : strides[static_cast<std::size_t>(from)]);
+  }
+  out.extent = extent;
+  out.element_bytes = size_of(dtype);
+  return out;
+}
+
+/// How an epilogue operand lies over the last two axes of the result; nothing if it does not fit.
+std::optional<cpu::EpilogueOperand> epilogue_kind(const AxisMap& axes) {
+  int rank = axes.rank;
+  auto at = [&](int axis) { return static_cast<int>(axes.axes[static_cast<std::size_t>(axis)]); };
+  for (int axis = 0; axis < rank - 2; ++axis)
+    if (at(axis) >= 0) return std::nullopt;
+  int row = at(rank - 2), column = at(rank - 1);
+  if (row < 0 && column < 0) return cpu::EpilogueOperand::scalar;
+  if (row < 0) return cpu::EpilogueOperand::per_column;
+  if (column < 0) return cpu::EpilogueOperand::per_row;
+  return row < column ? std::optional(cpu::EpilogueOperand::full) : std::nullopt;
+}
+
+void lower_floating(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
+  DType computed = compute_type(call.in(0).dtype);
+  auto step = std::make_unique<cpu::GemmStep>();
+  MatrixPlace left = matrix_place(call, 0, attributes.transpose_left, computed);
+  MatrixPlace right = matrix_place(call, 1, attributes.transpose_right, computed);
+  step->spec.dtype = computed;
+  step->spec.transpose_left = left.transposed;
+  step->spec.transpose_right = right.transposed;
+  step->m = shape.m;
+  step->n = shape.n;
+  step->k = shape.k;
+  for (const Dim& extent : shape.batch) step->batch.push_back(extent);
+  bool left_flipped = left.transposed != attributes.transpose_left;
+  bool right_flipped = right.transposed != attributes.transpose_right;
+  step->left = gemm_place(left.place, left_flipped, shape.left_batch, call.elements(left.place), computed);
+  step->right = gemm_place(right.place, right_flipped, shape.right_batch, call.elements(right.place), computed);
+  Place to = call.result();
+  step->result = gemm_place(to, false, identity_axes(shape.batch.rank()), call.elements(to), call.out().dtype);
+
+  Expr epilogue = attributes.epilogue;
+  if (!epilogue.defined() && call.out().dtype != computed) epilogue = scalar::cast(operand(0, computed), call.out().dtype);
+  step->spec.epilogue.expression = epilogue;
+  for (std::size_t i = 0; i < attributes.epilogue_axes.size(); ++i) {
+    int number = static_cast<int>(i) + 2;
+    cpu::EpilogueOperand kind = *epilogue_kind(attributes.epilogue_axes[i]);
+    Place place = call.dense(number);
+    cpu::GemmPlace operand;
+    operand.buffer = place.buffer;
+    operand.offset = place.layout.offset;
+    operand.leading = kind == cpu::EpilogueOperand::full ? shape.n : Dim(0);
+    operand.batch_strides.assign(step->batch.size(), Dim(0));
+    operand.extent = call.elements(place);
+    operand.element_bytes = size_of(call.in(number).dtype);
+    step->operands.push_back(operand);
+    step->spec.epilogue.operands.push_back(kind);
+  }
+  step->finish();
+  call.step(std::move(step));
+}
+
+/// Integers: a sum of products, vectorised along n.
+void lower_integer(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
+  Kernel kernel;
+  kernel.name = call.node().op->name;
+  kernel.combine = Combine::sum;
+  int batch = shape.batch.rank();
+  for (const Dim& extent : shape.batch) kernel.loops.push_back({extent, false});
+  kernel.loops.push_back({shape.m, false});
+  kernel.loops.push_back({shape.k, true});
+  kernel.loops.push_back({shape.n, false});
+  int m = batch, k = batch + 1, n = batch + 2;
+  auto operand_access = [&](int number, const AxisMap& map, int rows, int columns, bool transpose) {
+    std::vector<int> loops(static_cast<std::size_t>(call.in(number).shape.rank()), -1);
+    for (int axis = 0; axis < batch; ++axis)
+      if (int from = map.axes[static_cast<std::size_t>(axis)]; from >= 0) loops[static_cast<std::size_t>(from)] = axis;
+    loops[loops.size() - 2] = transpose ? columns : rows;
+    loops[loops.size() - 1] = transpose ? rows : columns;
+    return LowerCall::access(call.place(number), call.in(number).dtype, loops, kernel.loops.size());
+  };
+  kernel.operands = {operand_access(0, shape.left_batch, m, k, attributes.transpose_left),
+                     operand_access(1, shape.right_batch, k, n, attributes.transpose_right)};
+  DType type = call.out().dtype;
+  kernel.body = scalar::cast(operand(0, call.in(0).dtype), type) * scalar::cast(operand(1, call.in(1).dtype), type);
+  std::vector<int> loops;
+  for (int axis = 0; axis < batch; ++axis) loops.push_back(axis);
+  loops.push_back(m);
+  loops.push_back(n);
+  kernel.result = LowerCall::access(call.result(), type, loops, kernel.loops.size());
+  call.kernel(std::move(kernel));
+}
+
+}  // namespace
+
+void lower_contract(LowerCall& call) {
+  const auto& attributes = call.attributes<ContractAttributes>();
+  Contraction shape = contract(call.in(0).shape, attributes.transpose_left, call.in(1).shape, attributes.transpose_right,
+                               {call.node().op->name, "sizes", call.node().where});
+  if (is_floating(call.in(0).dtype))
+    lower_floating(call, shape, attributes);
+  else
+    lower_integer(call, shape, attributes);
+}
+
+std::optional<Node> with_epilogue(const Graph& graph, const Node& product, const Node& consumer,
+                                  const MapAttributes& map, std::size_t k) {
+  ContractAttributes attributes = product.attributes.as<ContractAttributes>();
+  DType type = product.type().dtype;
+  int rank = product.type().shape.rank();
+  if (attributes.epilogue.defined() || !is_floating(type) || rank != 2) return std::nullopt;
+  if (!identical(product.type().shape, consumer.type().shape) || !(map.axes[k] == identity_axes(rank))) return std::nullopt;
+  for (Expr part : topological(map.body))
+    if (part.is(Primitive::index)) return std::nullopt;
+  Node fused = product;
+  std::vector<Expr> operands;
+  int next = 1;
+  for (std::size_t i = 0; i < consumer.inputs.size(); ++i) {
+    if (i == k) {
+      operands.push_back(scalar::cast(operand(0, compute_type(type)), type));
+      continue;
+    }
+    if (consumer.inputs[i] == consumer.inputs[k] || !epilogue_kind(map.axes[i])) return std::nullopt;
+    fused.inputs.push_back(consumer.inputs[i]);
+    attributes.epilogue_axes.push_back(map.axes[i]);
+    operands.push_back(operand(next++, graph.type(consumer.inputs[i]).dtype));
+  }
+  attributes.epilogue = simplify(substitute(map.body, operands));
+  fused.attributes = Attributes(view_of(attributes));
+  fused.results = consumer.results;
+  fused.label = consumer.label;
+  return fused;
+}
+
+}  // namespace stet

@@ -1,0 +1,28 @@
+// The state of a lowering: which value lies where. Private to the compiler.
+#pragma once
+#include "stet/compiler/lower.h"
+
+namespace stet {
+
+class Lowering {
+ public:
+  explicit Lowering(const Graph& graph);
+  void run();
+
+  std::shared_ptr<Program> program;
+
+ private:
+  friend class LowerCall;
+  int add_buffer(ProgramBuffer::Role role, DType dtype, const Dim& elements);
+  /// The place a node writes its result to: the program's result, or a temporary.
+  Place place_for(ValueId id);
+  void lower_map(LowerCall& call);
+  void lower_reduce(LowerCall& call);
+  void lower_view(LowerCall& call, ValueId id);
+  void copy_results();
+
+  const Graph& graph_;
+  std::vector<Place> places_;  // by value
+};
+
+}  // namespace stet

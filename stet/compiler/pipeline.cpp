@@ -1,0 +1,59 @@
+#include "stet/compiler/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "stet/compiler/lower.h"
+
+namespace stet {
+namespace {
+
+constexpr Pass pass_table[] = {
+    {"simplify", simplify_graph},
+    {"fold", fold_constants},
+    {"share", share_common},
+    {"dead", drop_dead},
+    {"fuse_maps", fuse_maps},
+    {"fuse_reductions", fuse_into_reductions},
+    {"fuse_epilogues", fuse_epilogues},
+};
+
+class Stopwatch {
+ public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+std::span<const Pass> passes() { return pass_table; }
+
+std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& options, CompileReport* report) {
+  Graph graph = given;
+  if (options.verify) verify(graph, "start");
+  if (options.observe) options.observe("start", graph);
+  auto note = [&](const char* name, const Stopwatch& watch) {
+    if (report) report->stages.push_back({name, watch.milliseconds()});
+  };
+  for (const Pass& pass : pass_table) {
+    if (std::find(options.without.begin(), options.without.end(), pass.name) != options.without.end()) continue;
+    Stopwatch watch;
+    graph = pass.run(graph);
+    note(pass.name, watch);
+    if (options.verify) verify(graph, pass.name);
+    if (options.observe) options.observe(pass.name, graph);
+  }
+  Stopwatch lowering;
+  std::shared_ptr<Program> program = lower(graph);
+  note("lower", lowering);
+  Stopwatch coding;
+  provide_code(*program);
+  note("code", coding);
+  return program;
+}
+
+}  // namespace stet

@@ -1,0 +1,63 @@
+// Graph -> Program. pipeline.cpp is the table of contents: one line per pass.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stet/ir/graph.h"
+#include "stet/runtime/program.h"
+
+namespace stet {
+
+/// A pass returns a new graph that computes the same. Its header says why it exists and why it stands where it does.
+struct Pass {
+  const char* name;
+  Graph (*run)(const Graph&);
+};
+/// The passes in order.
+std::span<const Pass> passes();
+
+struct CompileOptions {
+  /// Names of passes to leave out. Every pass may be left out.
+  std::vector<std::string> without = {};
+  /// Verify the graph after each pass. Default: in debug builds.
+#ifdef NDEBUG
+  bool verify = false;
+#else
+  bool verify = true;
+#endif
+  /// Called with the graph after each pass ("start" before the first).
+  std::function<void(const char* pass, const Graph&)> observe = {};
+};
+
+struct CompileReport {
+  struct Stage {
+    std::string name;
+    double milliseconds;
+  };
+  std::vector<Stage> stages;  // every pass, then "lower" and "code"
+};
+
+std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& options = {}, CompileReport* report = nullptr);
+
+// --- the passes, one file each
+
+/// Removes what changes nothing: simplifies bodies, drops reshapes, transposes and broadcasts to what is already there.
+/// First, so that later passes see fewer and plainer nodes.
+Graph simplify_graph(const Graph&);
+/// Computes maps of constants now, with the rounding that generated code has.
+Graph fold_constants(const Graph&);
+/// Makes equal nodes one. After folding, which makes more nodes equal; before fusion, which would copy them apart.
+Graph share_common(const Graph&);
+/// Drops nodes that no result needs. Before fusion, so that a dead user does not keep a producer from being fused.
+Graph drop_dead(const Graph&);
+/// Puts a map into the map that is its only user: one loop instead of two, and no buffer between.
+Graph fuse_maps(const Graph&);
+/// Puts a map into the reduction that is its only user. After fuse_maps, so that whole chains move at once.
+Graph fuse_into_reductions(const Graph&);
+/// Puts a map (bias, activation) behind the matrix product that it alone uses. Last, on what maps remain.
+Graph fuse_epilogues(const Graph&);
+
+}  // namespace stet

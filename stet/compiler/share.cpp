@@ -1,0 +1,59 @@
+#include <unordered_map>
+
+#include "stet/compiler/pipeline.h"
+#include "stet/compiler/rebuild.h"
+
+namespace stet {
+namespace {
+
+std::size_t hash_of(const Node& node) {
+  std::size_t h = attribute::mix(reinterpret_cast<std::size_t>(node.op), node.attributes.hash());
+  for (ValueId id : node.inputs) h = attribute::mix(h, static_cast<std::size_t>(id));
+  return h;
+}
+
+bool same(const Node& a, const Node& b) {
+  return a.op == b.op && a.inputs == b.inputs && a.attributes == b.attributes && a.results.size() == b.results.size() &&
+         identical(a.type(), b.type());
+}
+
+}  // namespace
+
+Graph share_common(const Graph& old) {
+  Rebuild to(old);
+  std::unordered_multimap<std::size_t, ValueId> known;
+  for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
+    Node node = to.renamed(id);
+    // Late sizes are symbols of their own node: two equal nodes have different ones, and stay apart.
+    bool sharable = node.op != &input_row && node.op->kind != Kind::late;
+    std::size_t hash = hash_of(node);
+    ValueId found = -1;
+    if (sharable) {
+      auto [first, last] = known.equal_range(hash);
+      for (auto it = first; it != last && found < 0; ++it)
+        if (same(to.graph.node(it->second), node)) found = it->second;
+    }
+    if (found >= 0) {
+      to.set(id, found);
+    } else {
+      to.put(id, std::move(node));
+      if (sharable) known.emplace(hash, to.at(id));
+    }
+  }
+  return to.finish();
+}
+
+Graph drop_dead(const Graph& old) {
+  std::vector<bool> needed(old.nodes.size(), false);
+  for (ValueId id : old.results) needed[static_cast<std::size_t>(id)] = true;
+  for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
+  for (std::size_t id = old.nodes.size(); id-- > 0;)
+    if (needed[id])
+      for (ValueId input : old.nodes[id].inputs) needed[static_cast<std::size_t>(input)] = true;
+  Rebuild to(old);
+  for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id)
+    if (needed[static_cast<std::size_t>(id)]) to.copy(id);
+  return to.finish();
+}
+
+}  // namespace stet

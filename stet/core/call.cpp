@@ -1,0 +1,186 @@
+#include "stet/core/call.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "stet/base/text.h"
+#include "stet/core/eager.h"
+#include "stet/core/tensor_node.h"
+#include "stet/ir/graph.h"
+#include "stet/ir/layout.h"
+
+namespace stet {
+namespace {
+
+// --- the user's line
+
+struct OpenFrame {
+  const char* name = nullptr;
+  Where where;
+};
+OpenFrame& open_frame() {
+  thread_local OpenFrame frame;
+  return frame;
+}
+
+Where line_of(std::span<const In> operands) {
+  if (open_frame().name) return open_frame().where;
+  for (const In& operand : operands)
+    if (operand.where().known()) return operand.where();
+  return {};
+}
+
+// --- numbers
+
+/// The type that C++ numbers take beside operands of `type`.
+DType number_type(DType type, const In& number) {
+  if (number.kind() == In::Kind::real) return is_floating(type) ? type : DType::f32;
+  return type == DType::bool_ && number.dtype() != DType::bool_ ? DType::i32 : type;
+}
+
+Operand number_operand(const In& number, DType dtype) {
+  Operand out;
+  out.dtype = dtype;
+  if (number.kind() == In::Kind::real) {
+    double value = number.real();
+    convert_element(DType::f64, &value, dtype, &out.bits);
+    double back = 0;
+    convert_element(dtype, &out.bits, DType::f64, &back);
+    if (std::isfinite(value) && !std::isfinite(back))
+      throw Problem(text("the number ", value, " is out of range for ", dtype), "use a wider dtype");
+    return out;
+  }
+  std::int64_t value = number.kind() == In::Kind::size ? number.size().value(number.where()) : number.integer();
+  if (!is_floating(dtype) && (value < row(dtype).lowest || value > row(dtype).highest))
+    throw Problem(text("the number ", value, " is out of range for ", dtype),
+                  text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type"));
+  convert_element(DType::i64, &value, dtype, &out.bits);
+  return out;
+}
+
+/// Operands of a map: tensors promote, numbers take the tensors' type.
+void resolve_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out) {
+  // The condition of a selection has nothing to say about the type of what is selected.
+  std::size_t first = op.dtypes.result == DTypeRule::selected ? 1 : 0;
+  bool any_tensor = false;
+  DType type = DType::bool_;
+  for (std::size_t i = first; i < given.size(); ++i)
+    if (given[i].kind() == In::Kind::tensor) {
+      DType one = out[i].tensor->dtype;
+      type = any_tensor ? promote(type, one) : one;
+      any_tensor = true;
+    }
+  if (!any_tensor) {
+    // Numbers alone: C++ types promote like tensors.
+    for (std::size_t i = first; i < given.size(); ++i) type = promote(type, given[i].dtype());
+  }
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].kind() == In::Kind::tensor) continue;
+    out[i] = number_operand(given[i], i < first ? given[i].dtype() : any_tensor ? number_type(type, given[i]) : type);
+  }
+}
+
+// --- views
+
+Tensor run_view(const OpDef& op, const Operand& operand, AttributesView attributes, Where where) {
+  const TensorNode& node = *operand.tensor;
+  ValueType types[] = {operand.value_type()};
+  InferCall infer(op.name, types, attributes, where);
+  op.infer(infer);
+  std::vector<std::int64_t> sizes = infer.results()[0].shape.sizes();
+  Layout layout;
+  for (int axis = 0; axis < node.rank; ++axis) layout.strides.push_back(node.strides[axis]);
+  std::optional<Layout> view = op.view(types[0].shape, layout, attributes);
+  if (!view) {
+    Tensor whole;
+    {
+      In self[] = {In(Tensor(), where)};
+      (void)self;
+      Tensor alias = view_tensor(node, node.size_span(), node.stride_span(), 0);
+      whole = alias.contiguous(where);
+    }
+    Operand dense;
+    dense.tensor = whole.node();
+    return run_view(op, dense, attributes, where);
+  }
+  std::vector<std::int64_t> strides;
+  for (const Dim& stride : view->strides) {
+    strides.push_back(stride.constant());
+    // Memory is walked forwards only: a reversed axis is copied.
+    if (stride.constant() < 0) return run_eager(op, {&operand, 1}, attributes, where);
+  }
+  return view_tensor(node, sizes, strides, view->offset.constant());
+}
+
+}  // namespace
+
+Frame::Frame(const char* name, Where where) : outermost_(open_frame().name == nullptr) {
+  if (outermost_) open_frame() = {name, where};
+}
+Frame::~Frame() {
+  if (outermost_) open_frame() = {};
+}
+const char* frame_name() { return open_frame().name; }
+Where frame_where() { return open_frame().where; }
+
+void throw_user_error(const char* op, std::span<const char* const> names, std::span<const In> operands,
+                      const Problem& problem, Where where) {
+  std::string what = open_frame().name && std::string_view(open_frame().name) != op ? text(open_frame().name, ": ", op, ": ")
+                                                                                    : text(op, ": ");
+  what += problem.text();
+  std::string list;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const In& operand = operands[i];
+    std::string label = i < names.size() ? names[i] : operands.size() == 1 ? "x" : text("x", i);
+    if (operand.kind() == In::Kind::tensor)
+      list += operand.tensor().defined()
+                  ? text(list.empty() ? "" : ", ", label, " ", operand.tensor().dtype(), operand.tensor().shape())
+                  : text(list.empty() ? "" : ", ", label, " undefined");
+    else if (operand.kind() == In::Kind::real)
+      list += text(list.empty() ? "" : ", ", label, " number ", operand.real());
+    else
+      list += text(list.empty() ? "" : ", ", label, " number ",
+                   operand.kind() == In::Kind::size ? operand.size().str() : std::to_string(operand.integer()));
+  }
+  if (!list.empty()) what += text("\n  with ", list);
+  throw UserError(error_text(what, where, problem.advice()));
+}
+
+Tensor call(const OpDef& op, std::span<const In> given, AttributesView attributes) {
+  std::array<Operand, 8> few;
+  std::vector<Operand> many;
+  std::span<Operand> operands(few.data(), given.size());
+  if (given.size() > few.size()) {
+    many.resize(given.size());
+    operands = many;
+  }
+  try {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].kind() != In::Kind::tensor) continue;
+      const Tensor& tensor = given[i].tensor();
+      if (!tensor.defined())
+        throw Problem("an operand is an undefined tensor", "a default-made Tensor holds nothing; assign a value to it first");
+      operands[i].tensor = tensor.node();
+    }
+    if (op.kind == Kind::map && op.body) {
+      resolve_numbers(op, given, operands);
+    } else {
+      for (std::size_t i = 0; i < given.size(); ++i)
+        if (given[i].kind() != In::Kind::tensor) operands[i] = number_operand(given[i], given[i].dtype());
+    }
+    if (op.view && operands[0].tensor) return run_view(op, operands[0], attributes, line_of(given));
+    return run_eager(op, operands, attributes, line_of(given));
+  } catch (const Problem& problem) {
+    throw_user_error(op.name, op.operands, given, problem, line_of(given));
+  }
+}
+
+Tensor call_map(Expr body, std::span<const In> operands, const char* label) {
+  (void)label;
+  MapAttributes attributes{body, {}};
+  return call(map_row, operands, view_of(attributes));
+}
+
+}  // namespace stet

@@ -1,0 +1,41 @@
+// The one door: every op goes through call().
+#pragma once
+#include <initializer_list>
+#include <span>
+
+#include "stet/core/in.h"
+#include "stet/core/tensor.h"
+#include "stet/ir/op.h"
+
+namespace stet {
+
+/// Runs an op on its operands: infers the result type and runs the op's program, compiled on first use. A Problem of the
+/// op becomes a UserError with its name, operands, their types and the caller's line.
+Tensor call(const OpDef& op, std::span<const In> operands, AttributesView attributes = {});
+inline Tensor call(const OpDef& op, std::initializer_list<In> operands, AttributesView attributes = {}) {
+  return call(op, std::span<const In>(operands.begin(), operands.size()), attributes);
+}
+/// An expression over operands of exactly its operand types, broadcast: maps that have no row, such as derivatives.
+Tensor call_map(Expr body, std::span<const In> operands, const char* label);
+
+/// While it lives, errors of this thread name the public function `name` and its caller's line, whatever ops it uses.
+/// The outermost frame counts.
+class Frame {
+ public:
+  Frame(const char* name, Where where);
+  ~Frame();
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+ private:
+  bool outermost_;
+};
+/// The outermost frame's name and line; null and unknown without one.
+const char* frame_name();
+Where frame_where();
+
+/// A Problem as the UserError it becomes: op, operands with types, line, advice.
+[[noreturn]] void throw_user_error(const char* op, std::span<const char* const> names, std::span<const In> operands,
+                                   const Problem& problem, Where where);
+
+}  // namespace stet

@@ -1,0 +1,313 @@
+#include "stet/core/eager.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "stet/base/error.h"
+#include "stet/compiler/pipeline.h"
+#include "stet/cpu/emit_kernel.h"
+#include "stet/ir/graph.h"
+#include "stet/runtime/program.h"
+
+namespace stet {
+namespace {
+
+// Two caches. The first, per thread, is keyed by everything concrete (sizes included) and holds a program bound to those
+// sizes: a hit costs a hash and a comparison, and cannot change which program serves a call. The second, shared, is keyed
+// by what a program is compiled for (op, attributes, dtypes, ranks, which operands are strided) and holds programs whose
+// facts are tried in order of creation.
+
+/// The concrete signature of a call, as words.
+class Words {
+ public:
+  void push(std::uint64_t word) {
+    if (count_ < inline_words)
+      few_[count_] = word;
+    else
+      many_.push_back(word);
+    ++count_;
+    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
+    hash_ ^= hash_ >> 32;
+  }
+  std::uint64_t hash() const { return hash_; }
+  bool operator==(const Words& other) const {
+    return hash_ == other.hash_ && count_ == other.count_ &&
+           std::memcmp(few_.data(), other.few_.data(), std::min(count_, inline_words) * sizeof(std::uint64_t)) == 0 &&
+           many_ == other.many_;
+  }
+
+ private:
+  static constexpr std::size_t inline_words = 24;
+  std::array<std::uint64_t, inline_words> few_;
+  std::vector<std::uint64_t> many_;
+  std::size_t count_ = 0;
+  std::uint64_t hash_ = 0x51ED270B0A1F39C1u;
+};
+
+std::uint64_t type_word(const Operand& operand) {
+  if (!operand.tensor) return static_cast<std::uint64_t>(operand.dtype) | 1u << 30;
+  const TensorNode& t = *operand.tensor;
+  return static_cast<std::uint64_t>(t.dtype) | std::uint64_t{t.rank} << 8 | std::uint64_t{t.dense} << 16;
+}
+
+struct Slot {
+  bool used = false;
+  std::uint64_t epoch = 0;
+  Words words;
+  Attributes attributes;
+  std::shared_ptr<const BoundProgram> bound;
+  DType result = DType::f32;
+};
+constexpr std::size_t slot_count = 256;
+
+std::atomic<std::uint64_t> epoch{1};
+std::atomic<std::uint64_t> program_counter{0}, binding_counter{0};
+
+Slot& slot_for(std::uint64_t hash) {
+  thread_local std::unique_ptr<std::array<Slot, slot_count>> slots = std::make_unique<std::array<Slot, slot_count>>();
+  return (*slots)[hash >> 40 & (slot_count - 1)];
+}
+
+// --- the shared cache
+
+/// What a program is compiled for.
+struct ProgramKey {
+  const OpDef* op;
+  Attributes attributes;  // with sizes taken out
+  std::string form;       // dtypes, ranks and strides' classes, checked mode
+  bool operator==(const ProgramKey& other) const {
+    return op == other.op && form == other.form && attributes == other.attributes;
+  }
+};
+struct ProgramKeyHash {
+  std::size_t operator()(const ProgramKey& key) const {
+    return attribute::mix(attribute::mix(reinterpret_cast<std::size_t>(key.op), key.attributes.hash()),
+                          std::hash<std::string>()(key.form));
+  }
+};
+struct Programs {
+  std::mutex guard;
+  std::unordered_map<ProgramKey, std::vector<std::shared_ptr<Program>>, ProgramKeyHash> known;
+};
+Programs& programs() {
+  static Programs* const all = new Programs;  // outlives every thread's last call
+  return *all;
+}
+
+/// The sizes inside attributes become inputs of the program, so that another size is not another program. Symbols are
+/// never negative: of a negative size (a padding that cuts) the magnitude is the input, and the sign part of the form.
+std::vector<std::int64_t> attribute_sizes(const Attributes& attributes, std::string& form) {
+  std::vector<std::int64_t> out;
+  attributes.map_dims([&](const Dim& dim) {
+    std::int64_t value = dim.value();
+    form += value < 0 ? '-' : '+';
+    out.push_back(value < 0 ? -value : value);
+    return dim;
+  });
+  return out;
+}
+
+/// Strides that matter to a kernel's form: 0 (repeated) and 1 (contiguous) are structure, others are numbers.
+std::vector<Dim> stride_dims(const TensorNode& tensor, SymbolScope* scope, int number) {
+  std::vector<Dim> out;
+  for (int axis = 0; axis < tensor.rank; ++axis) {
+    std::int64_t stride = tensor.strides[axis];
+    if (stride == 0 || stride == 1 || !scope)
+      out.push_back(stride == 0 || stride == 1 ? Dim(stride) : Dim(2));
+    else
+      out.push_back(scope->symbol(text("t", number, "_", axis), stride));
+  }
+  return out;
+}
+
+std::string form_of(std::span<const Operand> operands) {
+  std::string form = cpu::checked_kernels() ? "checked " : "";
+  for (const Operand& operand : operands) {
+    form += name(operand.type());
+    if (operand.tensor) {
+      form += static_cast<char>('0' + operand.tensor->rank);
+      if (!operand.tensor->dense)
+        for (const Dim& stride : stride_dims(*operand.tensor, nullptr, 0)) form += text("/", stride);
+    } else {
+      form += "0";
+    }
+    form += ' ';
+  }
+  return form;
+}
+
+/// What equal-facts say about single symbols, as one substitution for all symbols.
+std::vector<Dim> solved(const SymbolScope& scope, std::span<const Dim> symbols) {
+  std::vector<Dim> out(symbols.begin(), symbols.end());
+  for (const Fact& fact : scope.facts()) {
+    if (fact.relation != Relation::equal) continue;
+    Dim left = fact.left.substitute(out), right = fact.right.substitute(out);
+    auto replace = [&](const Dim& symbol, const Dim& by) {
+      int number = *symbol.as_symbol();
+      std::vector<int> inside = by.symbols();
+      if (std::find(inside.begin(), inside.end(), number) != inside.end()) return;
+      std::vector<Dim> one(symbols.begin(), symbols.end());
+      one[static_cast<std::size_t>(number)] = by;
+      for (Dim& dim : out) dim = dim.substitute(one);
+    };
+    if (left.as_symbol() && !identical(left, right))
+      replace(left, right);
+    else if (right.as_symbol() && !identical(left, right))
+      replace(right, left);
+  }
+  return out;
+}
+
+std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> operands, const Attributes& attributes,
+                                     Where where) {
+  Graph graph;
+  auto scope = std::make_shared<RecordingScope>();
+  graph.scope = scope;
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Shape shape;
+    std::vector<Dim> strides;
+    if (const TensorNode* tensor = operands[i].tensor) {
+      for (int axis = 0; axis < tensor->rank; ++axis)
+        shape.push_back(scope->symbol(text("s", i, "_", axis), tensor->sizes[axis]));
+      if (!tensor->dense) strides = stride_dims(*tensor, scope.get(), static_cast<int>(i));
+    }
+    inputs.push_back(graph.add_input({operands[i].type(), shape}, std::move(strides)));
+  }
+  std::vector<int> dim_symbols;
+  Attributes symbolic = attributes.map_dims([&](const Dim& dim) {
+    std::int64_t value = dim.value();
+    Dim symbol = scope->symbol(text("d", dim_symbols.size()), value < 0 ? -value : value);
+    dim_symbols.push_back(*symbol.as_symbol());
+    return value < 0 ? Dim(0) - symbol : symbol;
+  });
+  graph.results = {graph.add_call(op, inputs, symbolic, where)};
+
+  std::vector<ProgramInput> asked;
+  for (ValueId id : graph.inputs)
+    asked.push_back({graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
+  std::vector<Dim> symbols;
+  for (int i = 0; i < scope->symbol_count(); ++i) symbols.push_back(scope->symbol_at(i));
+  std::shared_ptr<Program> program = compile(substitute(graph, solved(*scope, symbols)));
+  // Calls are matched against the sizes as they come, one symbol per axis, and then against the facts.
+  program->inputs = std::move(asked);
+  program->dim_symbols = std::move(dim_symbols);
+  program->facts.assign(scope->facts().begin(), scope->facts().end());
+  program_counter.fetch_add(1, std::memory_order_relaxed);
+  return program;
+}
+
+std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<const Operand> operands,
+                                                 AttributesView view, Where where) {
+  Attributes attributes(view);
+  ProgramKey key{&op, attributes.map_dims([](const Dim&) { return Dim(0); }), form_of(operands)};
+  std::vector<std::int64_t> dims = attribute_sizes(attributes, key.form);
+  std::vector<ConcreteInput> concrete;
+  for (const Operand& operand : operands) {
+    if (!operand.tensor)
+      concrete.push_back({});
+    else
+      concrete.push_back({operand.tensor->size_span(), operand.tensor->dense ? std::span<const std::int64_t>()
+                                                                             : operand.tensor->stride_span()});
+  }
+  binding_counter.fetch_add(1, std::memory_order_relaxed);
+  std::vector<std::shared_ptr<Program>> candidates;
+  {
+    std::lock_guard lock(programs().guard);
+    auto found = programs().known.find(key);
+    if (found != programs().known.end()) candidates = found->second;
+  }
+  for (const std::shared_ptr<Program>& program : candidates)
+    if (std::optional<Bindings> bindings = program->accepts(concrete, dims)) return program->bind(std::move(*bindings));
+
+  // First with plain integers: a wrong call fails here, with the user's sizes in the message.
+  std::vector<ValueType> types;
+  for (const Operand& operand : operands) types.push_back(operand.value_type());
+  Graph trial;
+  std::vector<ValueId> inputs;
+  for (ValueType& type : types) inputs.push_back(trial.add_input(std::move(type)));
+  trial.add_call(op, inputs, attributes, where);
+
+  std::shared_ptr<Program> program = compile_one(op, operands, attributes, where);
+  std::optional<Bindings> bindings = program->accepts(concrete, dims);
+  if (!bindings) throw InternalError(text("the program of ", op.name, " does not accept its own sizes\n", program->str()));
+  {
+    std::lock_guard lock(programs().guard);
+    programs().known[key].push_back(program);
+  }
+  return program->bind(std::move(*bindings));
+}
+
+Tensor run_bound(const BoundProgram& bound, DType result, std::span<Operand> operands) {
+  std::array<void*, 16> few;
+  std::vector<void*> many;
+  void** inputs = few.data();
+  if (operands.size() > few.size()) {
+    many.resize(operands.size());
+    inputs = many.data();
+  }
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    inputs[i] = operands[i].tensor ? static_cast<void*>(operands[i].tensor->data) : &operands[i].bits;
+  Buffer buffer;
+  if (bound.has_late_sizes()) {
+    std::vector<std::vector<std::int64_t>> sizes;
+    bound.run_late(inputs, &buffer, sizes);
+    return dense_tensor(result, sizes[0], std::move(buffer));
+  }
+  bound.run(inputs, &buffer);
+  return dense_tensor(result, bound.result_sizes()[0], std::move(buffer));
+}
+
+}  // namespace
+
+Tensor run_eager(const OpDef& op, std::span<const Operand> given, AttributesView attributes, Where where) {
+  std::array<Operand, 8> few;
+  std::vector<Operand> many;
+  std::span<Operand> operands;
+  if (given.size() <= few.size()) {
+    std::copy(given.begin(), given.end(), few.begin());
+    operands = {few.data(), given.size()};
+  } else {
+    many.assign(given.begin(), given.end());
+    operands = many;
+  }
+  Words words;
+  words.push(reinterpret_cast<std::uint64_t>(&op) ^ static_cast<std::uint64_t>(cpu::checked_kernels()));
+  if (attributes.type) words.push(attributes.type->hash(attributes.data));
+  for (const Operand& operand : operands) {
+    words.push(type_word(operand));
+    if (!operand.tensor) continue;
+    for (std::int64_t size : operand.tensor->size_span()) words.push(static_cast<std::uint64_t>(size));
+    if (!operand.tensor->dense)
+      for (std::int64_t stride : operand.tensor->stride_span()) words.push(static_cast<std::uint64_t>(stride));
+  }
+  Slot& slot = slot_for(words.hash());
+  bool hit = slot.used && slot.epoch == epoch.load(std::memory_order_acquire) && slot.words == words &&
+             (!attributes.type || attributes.type->equal(attributes.data, slot.attributes.view().data));
+  if (!hit) {
+    std::shared_ptr<const BoundProgram> bound = bind_program(op, operands, attributes, where);
+    slot.bound = std::move(bound);
+    slot.words = words;
+    slot.attributes = Attributes(attributes);
+    slot.epoch = epoch.load(std::memory_order_acquire);
+    slot.result = slot.bound->result_type();
+    slot.used = true;
+  }
+  return run_bound(*slot.bound, slot.result, operands);
+}
+
+EagerStatistics eager_statistics() { return {program_counter.load(), binding_counter.load()}; }
+
+void clear_eager_programs() {
+  std::lock_guard lock(programs().guard);
+  programs().known.clear();
+  epoch.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace stet

@@ -1,0 +1,28 @@
+#include "stet/core/gradient.h"
+
+#include "stet/core/call.h"
+#include "stet/ir/expr.h"
+
+namespace stet {
+
+void map_gradient(GradientCall& call, Tensor (*sum_to)(const Tensor&, const Shape&)) {
+  std::vector<DType> types;
+  std::vector<In> operands;
+  for (int i = 0; i < call.input_count(); ++i) {
+    types.push_back(call.in(i).dtype());
+    operands.emplace_back(call.in(i), Where{});
+  }
+  operands.emplace_back(call.d(), Where{});
+  Expr body = instantiate(call.op(), types).body;
+  if (!is_floating(body.dtype())) return;
+  for (int i = 0; i < call.input_count(); ++i) {
+    if (!call.wants(i)) continue;
+    DType computed = compute_type(body.dtype());
+    Expr slope = scalar::cast(derivative(body, i), computed);
+    Expr d = scalar::cast(operand(call.input_count(), body.dtype()), computed);
+    Expr product = scalar::cast(d * slope, call.in(i).dtype());
+    call.set(i, sum_to(call_map(product, operands, "gradient"), call.in(i).shape()));
+  }
+}
+
+}  // namespace stet

@@ -1,0 +1,48 @@
+// GradientCall: what a row's `gradient` is given. It calls ops through the same door as everybody, so a gradient runs
+// eagerly or is recorded like any other code.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "stet/core/tensor.h"
+#include "stet/ir/op.h"
+
+namespace stet {
+
+class GradientCall {
+ public:
+  GradientCall(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes, Tensor output, Tensor d,
+               std::vector<bool> wanted)
+      : op_(op), inputs_(inputs), attributes_(attributes), output_(std::move(output)), d_(std::move(d)),
+        wanted_(std::move(wanted)), results_(inputs.size()) {}
+
+  const OpDef& op() const { return op_; }
+  int input_count() const { return static_cast<int>(inputs_.size()); }
+  const Tensor& in(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
+  const Tensor& out() const { return output_; }
+  /// The gradient with respect to the result, of the result's shape and type.
+  const Tensor& d() const { return d_; }
+  /// Whether anybody needs the gradient of this operand; integers never do.
+  bool wants(int number) const { return wanted_[static_cast<std::size_t>(number)] && is_floating(in(number).dtype()); }
+  void set(int number, Tensor gradient) { results_[static_cast<std::size_t>(number)] = std::move(gradient); }
+  template <class T>
+  const T& attributes() const {
+    return *static_cast<const T*>(attributes_.data);
+  }
+  /// One per operand; undefined where it was not wanted or is zero.
+  std::vector<Tensor>& results() { return results_; }
+
+ private:
+  const OpDef& op_;
+  std::span<const Tensor> inputs_;
+  AttributesView attributes_;
+  Tensor output_, d_;
+  std::vector<bool> wanted_;
+  std::vector<Tensor> results_;
+};
+
+/// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
+/// `sum_to(tensor, shape)` is handed in by ops/, which knows how to sum.
+void map_gradient(GradientCall& call, Tensor (*sum_to)(const Tensor&, const Shape&));
+
+}  // namespace stet

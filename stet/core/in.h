@@ -1,0 +1,61 @@
+// In: an operand of an op, for the length of one call.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "stet/base/dim.h"
+#include "stet/base/where.h"
+#include "stet/core/tensor.h"
+
+namespace stet {
+
+/// A tensor, a size or a C++ number, with the line it was written on. Never owns, never allocates. A number stays a
+/// number: it takes the other operands' type, as DESIGN "Same numbers" says.
+class In {
+ public:
+  enum class Kind : std::uint8_t { tensor, size, integer, real };
+
+  In(const Tensor& t, Where w = Where::here()) : kind_(Kind::tensor), where_(w) { value_.tensor = &t; }
+  In(const Dim& d, Where w = Where::here()) : kind_(Kind::size), dtype_(DType::i64), where_(w) { value_.size = &d; }
+  template <Number T>
+  In(T v, Where w = Where::here())
+      : kind_(std::is_floating_point_v<T> ? Kind::real : Kind::integer), dtype_(type_of<T>()), where_(w) {
+    if constexpr (std::is_floating_point_v<T>)
+      value_.real = static_cast<double>(v);
+    else
+      value_.integer = static_cast<std::int64_t>(v);
+  }
+
+  Kind kind() const { return kind_; }
+  bool is_number() const { return kind_ == Kind::integer || kind_ == Kind::real; }
+  const Tensor& tensor() const { return *value_.tensor; }
+  const Dim& size() const { return *value_.size; }
+  std::int64_t integer() const { return value_.integer; }
+  double real() const { return value_.real; }
+  /// Of a number: the type it has when no tensor gives it one.
+  DType dtype() const { return dtype_; }
+  Where where() const { return where_; }
+
+ private:
+  template <class T>
+  static constexpr DType type_of() {
+    if constexpr (std::is_same_v<T, bool>)
+      return DType::bool_;
+    else if constexpr (std::is_floating_point_v<T>)
+      return sizeof(T) == 4 ? DType::f32 : DType::f64;
+    else
+      return sizeof(T) > 4 || (sizeof(T) == 4 && std::is_unsigned_v<T>) ? DType::i64 : DType::i32;
+  }
+
+  Kind kind_;
+  DType dtype_ = DType::f32;
+  union {
+    const Tensor* tensor;
+    const Dim* size;
+    std::int64_t integer;
+    double real;
+  } value_;
+  Where where_;
+};
+
+}  // namespace stet

@@ -1,0 +1,415 @@
+#include "stet/core/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "stet/base/text.h"
+#include "stet/core/call.h"
+#include "stet/core/dim_host.h"
+#include "stet/core/tensor_node.h"
+#include "stet/ir/expr.h"
+
+namespace stet {
+
+// --- nodes
+
+namespace {
+
+/// Free nodes of this thread: making a result must not cost a trip to malloc.
+struct NodeList {
+  std::vector<TensorNode*> free;
+  ~NodeList() {
+    for (TensorNode* node : free) delete node;
+    alive() = false;
+  }
+  static bool& alive() {
+    thread_local bool value = true;
+    return value;
+  }
+};
+NodeList& node_list() {
+  thread_local NodeList list;
+  return list;
+}
+constexpr std::size_t most_free_nodes = 256;
+
+void release_node(const TensorNode* node) {
+  auto* own = const_cast<TensorNode*>(node);
+  own->buffer = Buffer();
+  if (NodeList::alive() && node_list().free.size() < most_free_nodes)
+    node_list().free.push_back(own);
+  else
+    delete own;
+}
+
+bool is_dense_layout(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  std::int64_t expected = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] != 1 && strides[i] != expected) return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+TensorNode* new_node() {
+  if (NodeList::alive()) {
+    std::vector<TensorNode*>& free = node_list().free;
+    if (!free.empty()) {
+      TensorNode* node = free.back();
+      free.pop_back();
+      node->holders.store(1, std::memory_order_relaxed);
+      return node;
+    }
+  }
+  return new TensorNode;
+}
+
+Tensor dense_tensor(DType dtype, std::span<const std::int64_t> sizes, Buffer buffer) {
+  TensorNode* node = new_node();
+  node->dtype = dtype;
+  node->rank = static_cast<std::uint8_t>(sizes.size());
+  node->dense = true;
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    node->sizes[i] = sizes[i];
+    node->strides[i] = stride;
+    stride *= sizes[i];
+  }
+  node->data = buffer.data();
+  node->buffer = std::move(buffer);
+  return Tensor(node);
+}
+
+Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+                   std::int64_t offset) {
+  TensorNode* node = new_node();
+  node->dtype = of.dtype;
+  node->rank = static_cast<std::uint8_t>(sizes.size());
+  std::copy(sizes.begin(), sizes.end(), node->sizes);
+  std::copy(strides.begin(), strides.end(), node->strides);
+  node->dense = is_dense_layout(sizes, strides);
+  bool empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+  node->data = empty ? of.data : of.data + offset * size_of(of.dtype);
+  node->buffer = of.buffer;
+  return Tensor(node);
+}
+
+const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where) {
+  if (!tensor.defined())
+    throw UserError(error_text(text(what, ": the tensor is undefined"), where,
+                               "a default-made Tensor holds nothing; assign a value to it first"));
+  return *tensor.node();
+}
+
+Tensor::Tensor(const Tensor& other) : node_(other.node_) {
+  if (node_) node_->holders.fetch_add(1, std::memory_order_relaxed);
+}
+
+Tensor::~Tensor() {
+  if (node_ && node_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node_);
+}
+
+// --- what it is
+
+DType Tensor::dtype(Where where) const { return defined_node(*this, "dtype", where).dtype; }
+Shape Tensor::shape(Where where) const { return defined_node(*this, "shape", where).shape(); }
+int Tensor::rank(Where where) const { return defined_node(*this, "rank", where).rank; }
+Dim Tensor::size(Where where) const { return defined_node(*this, "size", where).element_count(); }
+bool Tensor::is_dense() const { return node_ && node_->dense; }
+
+Dim Tensor::dim(int axis, Where where) const {
+  const TensorNode& node = defined_node(*this, "dim", where);
+  int at = axis < 0 ? axis + node.rank : axis;
+  if (at < 0 || at >= node.rank)
+    throw UserError(error_text(text("dim: axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
+                               node.rank ? text("allowed are ", -node.rank, " to ", node.rank - 1)
+                                         : std::string("a scalar has no axes")));
+  return node.sizes[at];
+}
+
+// --- reading
+
+void convert_element(DType from, const void* source, DType to, void* target) {
+  double real = 0;
+  std::int64_t integer = 0;
+  auto load = [&](auto type) {
+    decltype(type) value;
+    std::memcpy(&value, source, sizeof value);
+    return value;
+  };
+  switch (from) {
+    case DType::bool_: integer = load(std::uint8_t{}) != 0; break;
+    case DType::u8: integer = load(std::uint8_t{}); break;
+    case DType::i8: integer = load(std::int8_t{}); break;
+    case DType::i16: integer = load(std::int16_t{}); break;
+    case DType::i32: integer = load(std::int32_t{}); break;
+    case DType::i64: integer = load(std::int64_t{}); break;
+    case DType::f16: real = static_cast<float>(load(Half())); break;
+    case DType::bf16: real = static_cast<float>(load(BFloat16())); break;
+    case DType::f32: real = load(float{}); break;
+    case DType::f64: real = load(double{}); break;
+  }
+  auto store = [&](auto value) { std::memcpy(target, &value, sizeof value); };
+  if (is_floating(to)) {
+    if (!is_floating(from)) real = static_cast<double>(integer);
+    switch (to) {
+      case DType::f16: return store(Half(static_cast<float>(real)));
+      case DType::bf16: return store(BFloat16(static_cast<float>(real)));
+      case DType::f32:
+        return is_floating(from) ? store(static_cast<float>(real)) : store(static_cast<float>(integer));
+      default: return store(real);
+    }
+  }
+  if (is_floating(from)) {
+    if (to == DType::bool_)
+      integer = real != 0;
+    else if (std::isnan(real))
+      integer = 0;
+    else if (real <= static_cast<double>(row(to).lowest))
+      integer = row(to).lowest;
+    else if (real >= static_cast<double>(row(to).highest))
+      integer = row(to).highest;
+    else
+      integer = static_cast<std::int64_t>(real);
+  } else if (to == DType::bool_) {
+    integer = integer != 0;
+  }
+  switch (size_of(to)) {
+    case 1: return store(static_cast<std::uint8_t>(integer));
+    case 2: return store(static_cast<std::uint16_t>(integer));
+    case 4: return store(static_cast<std::uint32_t>(integer));
+    default: return store(integer);
+  }
+}
+
+void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const {
+  const TensorNode& node = defined_node(*this, "item", where);
+  std::int64_t offset = 0;
+  if (position.size() == 0) {
+    if (node.element_count() != 1)
+      throw UserError(error_text(text("item: ", node.dtype, node.shape(), " has ", node.element_count(), " elements, not one"),
+                                 where, "name a position, item<float>({0, 1}), or use to_vector()"));
+  } else {
+    if (position.size() != node.rank)
+      throw UserError(error_text(text("item: ", position.size(), " positions for ", node.dtype, node.shape()), where,
+                                 text("give one position per axis: ", int{node.rank})));
+    int axis = 0;
+    for (std::int64_t p : position) {
+      std::int64_t size = node.sizes[axis], at = p < 0 ? p + size : p;
+      if (at < 0 || at >= size)
+        throw UserError(error_text(
+            text("item: position ", p, " of axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
+            size ? text("allowed are ", -size, " to ", size - 1) : std::string("the axis is empty")));
+      offset += at * node.strides[axis++];
+    }
+  }
+  convert_element(node.dtype, node.data + offset * size_of(node.dtype), as, out);
+}
+
+std::int64_t Tensor::element_count(Where where) const { return defined_node(*this, "to_vector", where).element_count(); }
+
+void Tensor::copy_elements(DType dtype, void* out, Where where) const {
+  const TensorNode& node = defined_node(*this, "to_vector", where);
+  if (node.dtype != dtype)
+    throw UserError(error_text(text("to_vector: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
+                               text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
+  std::int64_t count = node.element_count();
+  auto bytes = static_cast<std::size_t>(size_of(dtype));
+  if (count == 0) return;
+  if (node.dense) {
+    std::memcpy(out, node.data, static_cast<std::size_t>(count) * bytes);
+    return;
+  }
+  auto* to = static_cast<std::byte*>(out);
+  std::int64_t index[max_rank] = {};
+  for (std::int64_t k = 0; k < count; ++k, to += bytes) {
+    std::int64_t offset = 0;
+    for (int axis = 0; axis < node.rank; ++axis) offset += index[axis] * node.strides[axis];
+    std::memcpy(to, node.data + offset * static_cast<std::int64_t>(bytes), bytes);
+    for (int axis = node.rank - 1; axis >= 0 && ++index[axis] == node.sizes[axis]; --axis) index[axis] = 0;
+  }
+}
+
+const void* Tensor::dense_data(DType dtype, Where where) const {
+  const TensorNode& node = defined_node(*this, "data", where);
+  if (node.dtype != dtype)
+    throw UserError(error_text(text("data: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
+                               text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
+  if (!node.dense)
+    throw UserError(error_text(text("data: ", node.dtype, node.shape(), " is a view that is not dense in memory"), where,
+                               "take contiguous() first and keep it while you use its data"));
+  return node.data;
+}
+
+Tensor Tensor::contiguous(Where where) const {
+  const TensorNode& node = defined_node(*this, "contiguous", where);
+  if (node.dense) return *this;
+  In operands[] = {In(*this, where)};
+  return call_map(operand(0, node.dtype), operands, "contiguous");
+}
+
+Tensor::operator bool() const {
+  bool out = false;
+  if (defined() && node_->element_count() != 1)
+    throw UserError(error_text(text("bool: the truth of ", node_->dtype, node_->shape(), " with ", node_->element_count(),
+                                    " elements is not defined"),
+                               {}, "reduce it to one element first, for example max(x) or sum(x)"));
+  read_item(DType::bool_, &out, {}, {});
+  return out;
+}
+
+// --- creation
+
+Tensor Tensor::scalar(DType dtype, const void* value) { return creation::copied(dtype, value, 1, Shape(), {}); }
+
+namespace creation {
+
+namespace {
+std::vector<std::int64_t> sizes_of(const Shape& shape, const char* what, Where where) {
+  if (!shape.is_constant())
+    throw TraceError(error_text(text(what, ": the shape ", shape, " is not known yet"), where,
+                                "use an op such as zeros_like or broadcast_to inside traced code"));
+  return shape.sizes();
+}
+
+std::int64_t count_of(const std::vector<std::int64_t>& sizes, DType dtype, const char* what, Where where) {
+  std::int64_t count = 1;
+  bool overflow = false;
+  for (std::int64_t size : sizes) overflow |= __builtin_mul_overflow(count, size, &count);
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+  if (overflow || count > (std::int64_t{1} << 62) / size_of(dtype))
+    throw UserError(error_text(text(what, ": ", dtype, Shape(sizes), " is too large"), where, ""));
+  return count;
+}
+
+Buffer memory_for(std::int64_t count, const Shape& shape, DType dtype, const char* what, Where where) {
+  try {
+    return Buffer::allocate(static_cast<std::size_t>(count * size_of(dtype)));
+  } catch (const UserError& error) {
+    throw UserError(error_text(text(what, ": ", dtype, shape, ": ", error.what()), where, ""));
+  }
+}
+}  // namespace
+
+Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& shape, Where where) {
+  std::vector<std::int64_t> sizes = sizes_of(shape, "tensor", where);
+  std::int64_t wanted = count_of(sizes, dtype, "tensor", where);
+  if (wanted != static_cast<std::int64_t>(count))
+    throw UserError(error_text(text("tensor: ", count, " values do not fill ", dtype, shape, ", which has ", wanted, " elements"),
+                               where, "give as many values as the product of the sizes"));
+  Buffer buffer = memory_for(wanted, shape, dtype, "tensor", where);
+  if (count) std::memcpy(buffer.data(), data, count * static_cast<std::size_t>(size_of(dtype)));
+  return dense_tensor(dtype, sizes, std::move(buffer));
+}
+
+Tensor ragged(Where where) {
+  throw UserError(error_text("tensor: the rows of the nested list differ in length", where,
+                             "make all rows equally long, or pad the short ones"));
+}
+
+}  // namespace creation
+
+Tensor tensor(const Dim& size, Where where) {
+  std::int64_t value = size.value(where);
+  return creation::copied(DType::i64, &value, 1, Shape(), where);
+}
+
+Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void*), void* context, Where where) {
+  std::vector<std::int64_t> sizes = creation::sizes_of(shape, "from_memory", where);
+  std::int64_t count = creation::count_of(sizes, dtype, "from_memory", where);
+  if (count && !data) throw UserError(error_text(text("from_memory: no memory for ", dtype, shape), where, ""));
+  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(dtype)) != 0)
+    throw UserError(error_text(text("from_memory: the address is not a multiple of the size of ", dtype), where,
+                               "align the memory to its elements"));
+  Buffer buffer = Buffer::foreign(const_cast<void*>(data), static_cast<std::size_t>(count * size_of(dtype)), release, context);
+  return dense_tensor(dtype, sizes, std::move(buffer));
+}
+
+namespace {
+
+Tensor filled(const Shape& shape, DType dtype, const void* element, const char* what, Where where) {
+  std::vector<std::int64_t> sizes = creation::sizes_of(shape, what, where);
+  std::int64_t count = creation::count_of(sizes, dtype, what, where);
+  Buffer buffer = creation::memory_for(count, shape, dtype, what, where);
+  auto fill = [&](auto type) {
+    decltype(type) value;
+    std::memcpy(&value, element, sizeof value);
+    auto* to = reinterpret_cast<decltype(type)*>(buffer.data());
+    std::fill(to, to + count, value);
+  };
+  switch (size_of(dtype)) {
+    case 1: fill(std::uint8_t{}); break;
+    case 2: fill(std::uint16_t{}); break;
+    case 4: fill(std::uint32_t{}); break;
+    default: fill(std::uint64_t{}); break;
+  }
+  return dense_tensor(dtype, sizes, std::move(buffer));
+}
+
+}  // namespace
+
+Tensor full(const Shape& shape, double value, DType dtype, Where where) {
+  bool integral = !is_floating(dtype);
+  bool outside = integral && (std::isnan(value) || value < static_cast<double>(row(dtype).lowest) ||
+                              value > static_cast<double>(row(dtype).highest));
+  if (outside || (integral && value != std::floor(value)))
+    throw UserError(error_text(text("full: ", value, " is not a value of ", dtype), where,
+                               "choose another dtype, or round the value"));
+  std::uint64_t element = 0;
+  convert_element(DType::f64, &value, dtype, &element);
+  return filled(shape, dtype, &element, "full", where);
+}
+
+Tensor zeros(const Shape& shape, DType dtype, Where where) {
+  std::uint64_t element = 0;
+  return filled(shape, dtype, &element, "zeros", where);
+}
+
+Tensor ones(const Shape& shape, DType dtype, Where where) {
+  std::uint64_t element = 0;
+  std::int64_t one = 1;
+  convert_element(DType::i64, &one, dtype, &element);
+  return filled(shape, dtype, &element, "ones", where);
+}
+
+Tensor zeros_like(const Tensor& like, Where where) {
+  const TensorNode& node = defined_node(like, "zeros_like", where);
+  return zeros(node.shape(), node.dtype, where);
+}
+
+Tensor ones_like(const Tensor& like, Where where) {
+  const TensorNode& node = defined_node(like, "ones_like", where);
+  return ones(node.shape(), node.dtype, where);
+}
+
+Tensor arange(const Dim& count, Where where) {
+  std::int64_t n = count.value(where);
+  if (n < 0) throw UserError(error_text(text("arange: the count ", n, " is negative"), where, ""));
+  Buffer buffer = creation::memory_for(creation::count_of({n}, DType::i64, "arange", where), {n}, DType::i64, "arange", where);
+  auto* to = reinterpret_cast<std::int64_t*>(buffer.data());
+  for (std::int64_t i = 0; i < n; ++i) to[i] = i;
+  std::int64_t sizes[] = {n};
+  return dense_tensor(DType::i64, sizes, std::move(buffer));
+}
+
+// --- sizes and the host
+
+bool compare(const Dim& left, Relation relation, const Dim& right, Where where) {
+  if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
+  SymbolScope* scope = left.scope() ? left.scope() : right.scope();
+  if (!scope) throw TraceError(error_text("a size of an ended trace was compared", where, "use sizes inside the function"));
+  return scope->decide(left, relation, right, where);
+}
+
+bool operator==(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (int i = 0; i < a.rank(); ++i)
+    if (!compare(a[i], Relation::equal, b[i], {})) return false;
+  return true;
+}
+
+}  // namespace stet

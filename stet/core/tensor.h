@@ -1,0 +1,239 @@
+// Tensor: an immutable n-dimensional array. Copies share memory; slices and transposes are views.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "stet/base/dtype.h"
+#include "stet/base/error.h"
+#include "stet/base/export.h"
+#include "stet/base/shape.h"
+#include "stet/base/where.h"
+
+namespace stet {
+
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
+
+struct TensorNode;
+
+/// Positions begin, begin + step, … before end, as in Python: negative bounds count from the end of the axis, bounds
+/// beyond it are cut, and a missing bound is the axis's own. `Range{}` is the whole axis, `Range{.begin = 1}` all but
+/// the first, `Range{.step = -1}` the axis backwards.
+struct Range {
+  std::optional<std::int64_t> begin = {}, end = {};
+  std::int64_t step = 1;
+};
+inline Range range(std::int64_t begin, std::int64_t end, std::int64_t step = 1) { return {begin, end, step}; }
+struct Ellipsis {};
+struct NewAxis {};
+/// As many whole axes as are left over.
+inline constexpr Ellipsis ellipsis{};
+/// An axis of size 1.
+inline constexpr NewAxis newaxis{};
+
+/// One entry of an indexing expression: a position (the axis goes away), a Range, `ellipsis` or `newaxis`.
+class Index {
+ public:
+  enum class Kind : std::uint8_t { position, range, ellipsis, newaxis };
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) Index(I at) : kind(Kind::position), position(static_cast<std::int64_t>(at)) {}
+  Index(Range r) : kind(Kind::range), range(r) {}
+  Index(Ellipsis) : kind(Kind::ellipsis) {}
+  Index(NewAxis) : kind(Kind::newaxis) {}
+
+  Kind kind;
+  std::int64_t position = 0;
+  Range range = {};
+};
+
+/// What stands in brackets: x[2], x[range(0, 8)], x[{0, ellipsis, Range{.step = 2}}].
+class Indices {
+ public:
+  template <class T>
+  requires std::convertible_to<T, Index> Indices(T one, Where w = Where::here()) : entries{Index(one)}, where(w) {}
+  Indices(std::initializer_list<Index> many, Where w = Where::here()) : entries(many), where(w) {}
+  std::vector<Index> entries;
+  Where where;
+};
+
+class STET_API Tensor {
+ public:
+  /// Undefined: any op on it is a UserError.
+  Tensor() = default;
+  /// A scalar: int gives i32, float f32, double f64.
+  template <Number T>
+  Tensor(T value) : Tensor(scalar(dtype_of<T>, &value)) {}
+  Tensor(const Tensor&);
+  Tensor(Tensor&& other) noexcept : node_(other.node_) { other.node_ = nullptr; }
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Tensor();
+
+  bool defined() const { return node_ != nullptr; }
+  DType dtype(Where = Where::here()) const;
+  Shape shape(Where = Where::here()) const;
+  int rank(Where = Where::here()) const;
+  /// The size of one axis; negative ones count from the end.
+  Dim dim(int axis, Where = Where::here()) const;
+  /// The number of elements.
+  Dim size(Where = Where::here()) const;
+
+  /// One element, by position (negative ones count from the end); without positions the tensor must have one element.
+  /// Numbers are converted to T as cast does (float to integer saturates).
+  template <class T>
+  T item(std::initializer_list<std::int64_t> position = {}, Where where = Where::here()) const {
+    T out;
+    read_item(dtype_of<T>, &out, position, where);
+    return out;
+  }
+  /// All elements in row-major order. T must be the tensor's element type (UserError): cast first.
+  template <class T>
+  std::vector<T> to_vector(Where where = Where::here()) const;
+  /// The elements in memory, row-major. T must be the element type, and the tensor dense (UserError): contiguous().
+  template <class T>
+  const T* data(Where where = Where::here()) const {
+    return static_cast<const T*>(dense_data(dtype_of<T>, where));
+  }
+  /// Lies row-major in memory, without gaps.
+  bool is_dense() const;
+  /// This tensor, or a dense copy of it.
+  Tensor contiguous(Where = Where::here()) const;
+
+  /// Indexing as in NumPy; a view wherever steps are positive. Out of range is a UserError.
+  Tensor operator[](const Indices& indices) const;
+
+  /// The truth of a tensor with one element, to decide with: `if (loss < 0.1f)`.
+  explicit operator bool() const;
+
+  const TensorNode* node() const { return node_; }
+  /// Takes over one reference.
+  explicit Tensor(const TensorNode* adopted) : node_(adopted) {}
+
+ private:
+  static Tensor scalar(DType dtype, const void* value);
+  void read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const;
+  void copy_elements(DType dtype, void* out, Where where) const;
+  std::int64_t element_count(Where where) const;
+  const void* dense_data(DType dtype, Where where) const;
+
+  const TensorNode* node_ = nullptr;
+};
+
+/// As NumPy prints arrays: nested brackets, aligned columns, long axes shortened.
+STET_API std::ostream& operator<<(std::ostream&, const Tensor&);
+STET_API std::string to_string(const Tensor&);
+
+template <class T>
+std::vector<T> Tensor::to_vector(Where where) const {
+  if constexpr (std::is_same_v<T, bool>) {
+    // std::vector<bool> packs bits: go through bytes.
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(element_count(where)));
+    copy_elements(DType::bool_, bytes.data(), where);
+    return std::vector<bool>(bytes.begin(), bytes.end());
+  } else {
+    std::vector<T> out(static_cast<std::size_t>(element_count(where)));
+    copy_elements(dtype_of<T>, out.data(), where);
+    return out;
+  }
+}
+
+// --- creation
+
+namespace creation {
+/// A tensor of `count` elements copied from `data`; UserError if the shape has another number of elements.
+STET_API Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& shape, Where where);
+STET_API Tensor ragged(Where where);  // throws: rows of a nested list differ in length
+template <class T>
+void flatten(std::vector<T>& out, std::initializer_list<T> list) {
+  out.insert(out.end(), list.begin(), list.end());
+}
+}  // namespace creation
+
+template <Number T>
+Tensor tensor(T value) {
+  return Tensor(value);
+}
+template <Element T>
+Tensor tensor(std::initializer_list<T> values, Where where = Where::here()) {
+  return creation::copied(dtype_of<T>, values.begin(), values.size(), {static_cast<std::int64_t>(values.size())}, where);
+}
+template <Element T>
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::here()) {
+  std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+  std::vector<unsigned char> bytes;
+  for (auto row : rows) {
+    if (row.size() != columns) return creation::ragged(where);
+    auto* first = reinterpret_cast<const unsigned char*>(row.begin());
+    bytes.insert(bytes.end(), first, first + row.size() * sizeof(T));
+  }
+  return creation::copied(dtype_of<T>, bytes.data(), bytes.size() / sizeof(T),
+                          {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, where);
+}
+template <Element T>
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks, Where where = Where::here()) {
+  std::size_t rows = blocks.size() ? blocks.begin()->size() : 0;
+  std::size_t columns = rows ? blocks.begin()->begin()->size() : 0;
+  std::vector<unsigned char> bytes;
+  for (auto block : blocks) {
+    if (block.size() != rows) return creation::ragged(where);
+    for (auto row : block) {
+      if (row.size() != columns) return creation::ragged(where);
+      auto* first = reinterpret_cast<const unsigned char*>(row.begin());
+      bytes.insert(bytes.end(), first, first + row.size() * sizeof(T));
+    }
+  }
+  return creation::copied(dtype_of<T>, bytes.data(), bytes.size() / sizeof(T),
+                          {static_cast<std::int64_t>(blocks.size()), static_cast<std::int64_t>(rows),
+                           static_cast<std::int64_t>(columns)},
+                          where);
+}
+/// A copy of a vector, of one axis or of the given shape.
+template <Element T>
+Tensor tensor(const std::vector<T>& values, Where where = Where::here()) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<unsigned char> bytes(values.begin(), values.end());
+    return creation::copied(DType::bool_, bytes.data(), bytes.size(), {static_cast<std::int64_t>(bytes.size())}, where);
+  } else {
+    return creation::copied(dtype_of<T>, values.data(), values.size(), {static_cast<std::int64_t>(values.size())}, where);
+  }
+}
+template <Element T>
+Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Where::here()) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<unsigned char> bytes(values.begin(), values.end());
+    return creation::copied(DType::bool_, bytes.data(), bytes.size(), shape, where);
+  } else {
+    return creation::copied(dtype_of<T>, values.data(), values.size(), shape, where);
+  }
+}
+template <class T>
+requires Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape, Where where = Where::here()) {
+  return creation::copied(dtype_of<std::remove_const_t<T>>, values.data(), values.size(), shape, where);
+}
+/// A scalar with a size's value, i64.
+STET_API Tensor tensor(const Dim& size, Where where = Where::here());
+
+/// A tensor over memory of yours, not copied: it must hold what `shape` says and stay unchanged until `release(context)`
+/// is called, when the last tensor that uses it is gone.
+STET_API Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void* context),
+                            void* context, Where where = Where::here());
+
+STET_API Tensor zeros(const Shape& shape, DType dtype = DType::f32, Where where = Where::here());
+STET_API Tensor ones(const Shape& shape, DType dtype = DType::f32, Where where = Where::here());
+/// `value` is converted to `dtype`; a value outside of it is a UserError.
+STET_API Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Where where = Where::here());
+/// 0, 1, …, count - 1, i64.
+STET_API Tensor arange(const Dim& count, Where where = Where::here());
+STET_API Tensor zeros_like(const Tensor& like, Where where = Where::here());
+STET_API Tensor ones_like(const Tensor& like, Where where = Where::here());
+
+}  // namespace stet

@@ -1,0 +1,47 @@
+// The inside of a Tensor. Private to the library.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "stet/base/dtype.h"
+#include "stet/base/shape.h"
+#include "stet/core/tensor.h"
+#include "stet/runtime/buffer.h"
+
+namespace stet {
+
+struct TensorNode {
+  mutable std::atomic<std::int32_t> holders{1};
+  DType dtype = DType::f32;
+  std::uint8_t rank = 0;
+  bool dense = true;
+  std::int64_t sizes[max_rank];
+  std::int64_t strides[max_rank];  // in elements, never negative
+  std::byte* data = nullptr;       // of element 0
+  Buffer buffer;
+
+  std::span<const std::int64_t> size_span() const { return {sizes, rank}; }
+  std::span<const std::int64_t> stride_span() const { return {strides, rank}; }
+  std::int64_t element_count() const {
+    std::int64_t count = 1;
+    for (int i = 0; i < rank; ++i) count *= sizes[i];
+    return count;
+  }
+  Shape shape() const { return Shape::of(size_span()); }
+};
+
+/// A node from this thread's free list, with one holder.
+TensorNode* new_node();
+/// A dense tensor over a buffer that holds its elements.
+Tensor dense_tensor(DType dtype, std::span<const std::int64_t> sizes, Buffer buffer);
+/// Other sizes and strides over the same memory; `offset` in elements.
+Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+                   std::int64_t offset);
+/// The node, or UserError("undefined tensor") naming `what`.
+const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
+
+/// An element's value, from any type to any type as cast does.
+void convert_element(DType from, const void* source, DType to, void* target);
+
+}  // namespace stet

@@ -1,0 +1,134 @@
+#include "stet/cpu/gemm_step.h"
+
+#include <algorithm>
+
+#include "stet/base/text.h"
+
+namespace stet::cpu {
+
+class BoundGemm : public BoundStep {
+ public:
+  BoundGemm(const GemmStep& step, const Bindings& bindings) : kernel_(step.kernel_) {
+    arguments_.m = step.m.evaluate(bindings);
+    arguments_.n = step.n.evaluate(bindings);
+    arguments_.k = step.k.evaluate(bindings);
+    const GemmSpec& spec = step.spec;
+    std::int64_t left_row = spec.transpose_left ? arguments_.m : arguments_.k;
+    std::int64_t right_row = spec.transpose_right ? arguments_.k : arguments_.n;
+    places_.push_back(place(step.left, left_row, bindings));
+    places_.push_back(place(step.right, right_row, bindings));
+    places_.push_back(place(step.result, arguments_.n, bindings));
+    for (const GemmPlace& operand : step.operands) places_.push_back(place(operand, arguments_.n, bindings));
+    for (const Dim& extent : step.batch) batch_.push_back(extent.evaluate(bindings));
+    for (std::int64_t extent : batch_) empty_ |= extent == 0;
+    merge_batch_axes();
+    fold_batch_into_rows(spec);
+  }
+
+  void run(void* const* table) const override {
+    if (empty_) return;
+    GemmArguments arguments = arguments_;
+    std::vector<GemmOperand> operands(places_.size() - 3);
+    arguments.operands = operands;
+    std::int64_t calls = 1;
+    std::size_t outer = batch_.empty() ? 0 : batch_.size() - 1;
+    for (std::size_t axis = 0; axis < outer; ++axis) calls *= batch_[axis];
+    arguments.batch = batch_.empty() ? 1 : batch_.back();
+    for (std::int64_t call = 0; call < calls; ++call) {
+      arguments.left = matrix(places_[0], table, call);
+      arguments.right = matrix(places_[1], table, call);
+      arguments.result = matrix(places_[2], table, call);
+      for (std::size_t i = 0; i < operands.size(); ++i) operands[i] = matrix(places_[i + 3], table, call);
+      kernel_->run(arguments);
+    }
+  }
+
+ private:
+  struct BoundPlace {
+    int buffer;
+    int element_bytes;
+    std::int64_t offset, leading, extent;
+    std::vector<std::int64_t> batch_strides;
+  };
+
+  BoundPlace place(const GemmPlace& given, std::int64_t row, const Bindings& bindings) const {
+    BoundPlace out{given.buffer, 0, given.offset.evaluate(bindings), given.leading.evaluate(bindings),
+                   given.extent.evaluate(bindings), {}};
+    // A matrix of one row may come with any stride between rows.
+    out.leading = std::max(out.leading, row);
+    out.extent -= out.offset;
+    for (const Dim& stride : given.batch_strides) out.batch_strides.push_back(stride.evaluate(bindings));
+    out.element_bytes = given.element_bytes;
+    return out;
+  }
+
+  /// Batch axes that every matrix walks as one become one.
+  void merge_batch_axes() {
+    for (std::size_t axis = 0; axis + 1 < batch_.size();) {
+      bool together = std::all_of(places_.begin(), places_.end(), [&](const BoundPlace& p) {
+        return p.batch_strides[axis] == p.batch_strides[axis + 1] * batch_[axis + 1];
+      });
+      if (!together) {
+        ++axis;
+        continue;
+      }
+      batch_[axis + 1] *= batch_[axis];
+      batch_.erase(batch_.begin() + static_cast<std::ptrdiff_t>(axis));
+      for (BoundPlace& p : places_) p.batch_strides.erase(p.batch_strides.begin() + static_cast<std::ptrdiff_t>(axis));
+      axis = axis > 0 ? axis - 1 : 0;
+    }
+  }
+
+  /// One right matrix for all: the batch is just more rows.
+  void fold_batch_into_rows(const GemmSpec& spec) {
+    if (batch_.size() != 1 || spec.transpose_left || places_.size() > 3 || places_[1].batch_strides[0] != 0) return;
+    for (std::size_t i : {std::size_t{0}, std::size_t{2}})
+      if (places_[i].batch_strides[0] != places_[i].leading * arguments_.m) return;
+    arguments_.m *= batch_[0];
+    batch_.clear();
+    for (BoundPlace& p : places_) p.batch_strides.clear();
+  }
+
+  GemmMatrix matrix(const BoundPlace& p, void* const* table, std::int64_t call) const {
+    std::int64_t offset = p.offset;
+    for (std::size_t axis = batch_.empty() ? 0 : batch_.size() - 1; axis-- > 0;) {
+      offset += call % batch_[axis] * p.batch_strides[axis];
+      call /= batch_[axis];
+    }
+    std::int64_t moved = offset - p.offset;
+    return {static_cast<const char*>(table[p.buffer]) + offset * p.element_bytes, p.leading,
+            batch_.empty() ? 0 : p.batch_strides.back(), p.extent - moved};
+  }
+
+  std::shared_ptr<const GemmKernel> kernel_;
+  GemmArguments arguments_;
+  std::vector<BoundPlace> places_;  // left, right, result, epilogue operands
+  std::vector<std::int64_t> batch_;
+  bool empty_ = false;
+};
+
+void GemmStep::finish() {
+  kernel_ = std::make_shared<GemmKernel>(spec);
+  reads = {left.buffer, right.buffer};
+  for (const GemmPlace& operand : operands) reads.push_back(operand.buffer);
+  writes = {result.buffer};
+}
+
+std::unique_ptr<BoundStep> GemmStep::bind(const Bindings& bindings) const {
+  return std::make_unique<BoundGemm>(*this, bindings);
+}
+
+std::string GemmStep::str() const {
+  std::string out = text("gemm ", spec.dtype, " ", spec.transpose_left ? "T" : "N", spec.transpose_right ? "T" : "N",
+                         " m=", m, " n=", n, " k=", k);
+  for (const Dim& extent : batch) out += text(" batch=", extent);
+  if (spec.epilogue.expression.defined()) out += text(" epilogue=", spec.epilogue.expression);
+  return out + "\n";
+}
+
+std::vector<CodeRequest> GemmStep::code() const {
+  auto hinted = [](const Dim& dim) { return dim.hint().value_or(64); };
+  return kernel_->code_requests(hinted(m), hinted(n), hinted(k));
+}
+
+}  // namespace stet::cpu

@@ -1,0 +1,309 @@
+#include "stet/cpu/kernel_step.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/runtime/buffer.h"
+#include "stet/runtime/parallel.h"
+
+namespace stet::cpu {
+namespace {
+
+constexpr std::size_t most_buffers = 16;
+/// Elements that one lane-parallel accumulator set takes in before a reduction is cut: bounds the error of long sums and
+/// gives threads something to share.
+constexpr std::int64_t row_block = 32768, column_block = 4096;
+
+std::int64_t last_level_cache() {
+  static const std::int64_t bytes = [] {
+    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (size <= 0) size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return std::int64_t{size > 0 ? size : 32 << 20};
+  }();
+  return bytes;
+}
+
+/// Nanoseconds that an iteration takes on one core, roughly: only used to decide whether threads are worth it.
+double iteration_cost(const Kernel& kernel) {
+  double bytes = size_of(kernel.result.dtype);
+  for (const Access& access : kernel.operands) bytes += access.source == Access::memory ? size_of(access.dtype) : 0;
+  bool gathers = false;
+  for (const Access& access : kernel.operands) gathers |= !access.indirections.empty() || !access.guards.empty();
+  return 0.0125 * bytes + 0.01 * kernel.body.size() + (gathers ? 0.5 : 0);
+}
+
+std::int64_t product(const Kernel& kernel, const Bindings& bindings, bool (*which)(const Kernel&, std::size_t)) {
+  std::int64_t out = 1;
+  for (std::size_t i = 0; i < kernel.loops.size(); ++i)
+    if (which(kernel, i)) out *= kernel.loops[i].extent.evaluate(bindings);
+  return out;
+}
+bool is_kept(const Kernel& kernel, std::size_t i) { return !kernel.loops[i].reduced; }
+bool is_reduced(const Kernel& kernel, std::size_t i) { return kernel.loops[i].reduced; }
+bool is_row(const Kernel& kernel, std::size_t i) { return !kernel.loops[i].reduced && i + 1 < kernel.loops.size(); }
+
+/// How [0, total) is cut: depends on sizes only.
+struct Chunking {
+  std::int64_t total = 0, size = 0, count = 0;
+  static Chunking of(std::int64_t total, double nanoseconds_each, std::int64_t multiple) {
+    constexpr double worth_a_chunk = 3000;
+    double all = static_cast<double>(total) * nanoseconds_each;
+    std::int64_t pieces = std::clamp<std::int64_t>(static_cast<std::int64_t>(all / worth_a_chunk), 1, 64);
+    std::int64_t size = (total + pieces - 1) / pieces;
+    size = std::max<std::int64_t>((size + multiple - 1) / multiple * multiple, 1);
+    return {total, size, total == 0 ? 0 : (total + size - 1) / size};
+  }
+};
+
+/// Collects what chunks on several threads report. The failure of the lowest chunk counts, so that the message does not
+/// depend on timing.
+struct FirstFailure {
+  std::mutex guard;
+  std::int64_t chunk = INT64_MAX;
+  KernelStatus status;
+
+  bool any() const { return chunk != INT64_MAX; }
+  void run(std::int64_t number, KernelFunction function, void* const* buffers, const std::int64_t* numbers,
+           std::int64_t begin, std::int64_t end) {
+    KernelStatus mine;
+    if (function(buffers, numbers, begin, end, &mine) == 0) return;
+    std::lock_guard lock(guard);
+    if (number >= chunk) return;
+    chunk = number;
+    status = mine;
+  }
+};
+
+}  // namespace
+
+SplitReduction split_reduction(const Kernel& kernel) {
+  Kernel partial = kernel, combine = kernel;
+  DType accumulator = kernel.body.dtype();
+  // Scratch is dense over the kept loops, in loop order; one block follows the other.
+  Affine scratch;
+  Dim step = 1;
+  scratch.strides.assign(kernel.loops.size(), Dim(0));
+  for (std::size_t i = kernel.loops.size(); i-- > 0;)
+    if (!kernel.loops[i].reduced) {
+      scratch.strides[i] = step;
+      step = step * kernel.loops[i].extent;
+    }
+  partial.name += " (blocks)";
+  partial.epilogue = Expr();
+  partial.epilogue_operands.clear();
+  partial.result = {.source = Access::memory, .dtype = accumulator, .buffer = kernel.result.buffer, .address = scratch, .guards = {}, .indirections = {}};
+
+  combine.name += " (combine)";
+  combine.loops.clear();
+  combine.body = operand(0, accumulator);
+  std::vector<std::size_t> taken;
+  bool seen = false;
+  for (std::size_t i = 0; i < kernel.loops.size(); ++i) {
+    if (kernel.loops[i].reduced && seen) continue;
+    seen |= kernel.loops[i].reduced;
+    taken.push_back(i);
+    combine.loops.push_back(kernel.loops[i]);
+  }
+  auto keep = [&](const Affine& from) {
+    Affine out{from.offset, {}};
+    for (std::size_t i : taken) out.strides.push_back(from.strides[i]);
+    return out;
+  };
+  combine.result.address = keep(kernel.result.address);
+  for (Access& access : combine.epilogue_operands)
+    if (access.source == Access::memory) access.address = keep(access.address);
+  Access blocks{.source = Access::memory, .dtype = accumulator, .buffer = kernel.buffer_count, .address = keep(scratch), .guards = {}, .indirections = {}};
+  for (std::size_t i = 0; i < combine.loops.size(); ++i)
+    if (combine.loops[i].reduced) blocks.address.strides[i] = step;
+  combine.operands = {blocks};
+  combine.buffer_count = kernel.buffer_count + 1;
+  return {partial, combine};
+}
+
+/// A kernel with its numbers; copied per launch where a launch needs other bounds.
+class BoundKernel : public BoundStep {
+ public:
+  BoundKernel(const KernelStep& step, const Bindings& bindings) : step_(step) {
+    const Kernel& kernel = step.kernel_;
+    places_ = number_layout(kernel, step.checked_);
+    numbers_ = evaluated(step.numbers_, bindings, places_.total);
+    function_ = step.function_;
+    for (const KernelCheck& check : step.checks_) extents_.push_back(check.extent.evaluate(bindings));
+    if (step.checked_) fill_extents(kernel, bindings, numbers_, places_.extents);
+
+    std::int64_t kept = product(kernel, bindings, is_kept), reduced = product(kernel, bindings, is_reduced);
+    if (kept == 0) return;  // nothing to do: no chunks
+    double cost = iteration_cost(kernel);
+    std::int64_t inner = kernel.loops.back().extent.evaluate(bindings);
+    if (parallel_over(kernel) == ParallelOver::elements)
+      chunks_ = Chunking::of(inner, cost * static_cast<double>(std::max<std::int64_t>(reduced, 1)), 64);
+    else {
+      std::int64_t rows = product(kernel, bindings, is_row);
+      chunks_ = Chunking::of(rows, cost * static_cast<double>(kept / rows * std::max<std::int64_t>(reduced, 1)), 1);
+    }
+    if (kernel.accumulate) chunks_ = {chunks_.total, chunks_.total, 1};  // neighbours may add to one place
+    if (kernel.has_reduction()) bind_reduction(bindings, kept, reduced, cost);
+    if (chunks_.count > 1 && streams(kernel, bindings, inner))
+      function_ = reinterpret_cast<KernelFunction>(
+          load_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
+  }
+
+  void run(void* const* table) const override {
+    std::array<void*, most_buffers + 1> buffers;
+    for (std::size_t i = 0; i < step_.buffers_.size(); ++i) buffers[i] = table[step_.buffers_[i]];
+    if (blocks_ > 1) {
+      run_blocks(buffers);
+      return;
+    }
+    launch(function_, buffers.data(), numbers_.data(), chunks_);
+  }
+
+ private:
+  static std::vector<std::int64_t> evaluated(const std::vector<Dim>& dims, const Bindings& bindings, int total) {
+    std::vector<std::int64_t> out;
+    for (const Dim& dim : dims) out.push_back(dim.evaluate(bindings));
+    out.resize(static_cast<std::size_t>(total), 0);
+    return out;
+  }
+
+  /// Element counts of the kernel's buffers, from the program's point of view the highest address it may touch; for
+  /// checked mode an access outside its operand's own extent is what must be caught, so extents are per buffer.
+  void fill_extents(const Kernel&, const Bindings& bindings, std::vector<std::int64_t>& numbers, int at) const {
+    for (std::size_t i = 0; i < step_.buffer_extents.size(); ++i)
+      numbers[static_cast<std::size_t>(at) + i] = step_.buffer_extents[i].evaluate(bindings);
+  }
+
+  /// A map whose result and operands do not fit the cache stores around it: half the traffic of a write.
+  static bool streams(const Kernel& kernel, const Bindings& bindings, std::int64_t inner) {
+    if (kernel.has_reduction() || kernel.loops.size() != 1 || kernel.accumulate) return false;
+    const Affine& to = kernel.result.address;
+    bool dense = to.offset.is_constant() && to.offset.constant() == 0 && to.strides[0].is_constant() &&
+                 to.strides[0].constant() == 1;
+    std::int64_t bytes = size_of(kernel.result.dtype);
+    for (const Access& access : kernel.operands) bytes += access.source == Access::memory ? size_of(access.dtype) : 0;
+    (void)bindings;
+    return dense && inner > last_level_cache() / bytes;
+  }
+
+  void bind_reduction(const Bindings& bindings, std::int64_t kept, std::int64_t reduced, double cost) {
+    const Kernel& kernel = step_.kernel_;
+    std::int64_t outermost = 0;
+    for (const Loop& loop : kernel.loops)
+      if (loop.reduced) {
+        outermost = loop.extent.evaluate(bindings);
+        break;
+      }
+    auto at = static_cast<std::size_t>(places_.reduce_begin);
+    numbers_[at] = 0;
+    numbers_[at + 1] = outermost;
+    bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
+    std::int64_t block = kernel.loops.back().reduced ? row_block : column_block;
+    if (position || reduced <= block) return;
+    std::int64_t per_step = reduced / outermost;
+    block_length_ = std::max<std::int64_t>(block / per_step, 1);
+    blocks_ = (outermost + block_length_ - 1) / block_length_;
+    if (blocks_ <= 1) return;
+    SplitReduction split = split_reduction(kernel);
+    CodeRequest requests[] = {kernel_code(split.partial, {.checked = step_.checked_}),
+                              kernel_code(split.combine, {.checked = step_.checked_})};
+    std::vector<void*> code = load_code(requests);
+    partial_function_ = reinterpret_cast<KernelFunction>(code[0]);
+    combine_function_ = reinterpret_cast<KernelFunction>(code[1]);
+    scratch_elements_ = kept;
+    partial_places_ = number_layout(split.partial, step_.checked_);
+    partial_numbers_ = evaluated(split.partial.numbers(), bindings, partial_places_.total);
+    combine_places_ = number_layout(split.combine, step_.checked_);
+    combine_numbers_ = evaluated(split.combine.numbers(), bindings, combine_places_.total);
+    combine_numbers_[static_cast<std::size_t>(combine_places_.reduce_begin) + 1] = blocks_;
+    if (step_.checked_) {
+      fill_extents(split.partial, bindings, partial_numbers_, partial_places_.extents);
+      partial_numbers_[static_cast<std::size_t>(partial_places_.extents + kernel.result.buffer)] = kept;
+      fill_extents(split.combine, bindings, combine_numbers_, combine_places_.extents);
+      combine_numbers_[static_cast<std::size_t>(combine_places_.extents + kernel.buffer_count)] = kept * blocks_;
+    }
+    double each = cost * static_cast<double>(kept) / static_cast<double>(std::max<std::int64_t>(chunks_.total, 1));
+    combine_chunks_ = Chunking::of(chunks_.total, each * static_cast<double>(blocks_), kernel.loops.back().reduced ? 1 : 64);
+  }
+
+  void run_blocks(std::array<void*, most_buffers + 1>& buffers) const {
+    const Kernel& kernel = step_.kernel_;
+    DType accumulator = kernel.body.dtype();
+    auto each = static_cast<std::size_t>(scratch_elements_) * static_cast<std::size_t>(size_of(accumulator));
+    Buffer scratch = Buffer::allocate(each * static_cast<std::size_t>(blocks_));
+    std::int64_t length = numbers_[static_cast<std::size_t>(places_.reduce_begin) + 1];
+    FirstFailure failures;
+    auto body = [&](std::int64_t block) {
+      std::array<void*, most_buffers + 1> mine = buffers;
+      mine[static_cast<std::size_t>(kernel.result.buffer)] = scratch.data() + each * static_cast<std::size_t>(block);
+      std::vector<std::int64_t> numbers = partial_numbers_;
+      auto at = static_cast<std::size_t>(partial_places_.reduce_begin);
+      numbers[at] = block * block_length_;
+      numbers[at + 1] = std::min(length, (block + 1) * block_length_);
+      failures.run(block, partial_function_, mine.data(), numbers.data(), 0, chunks_.total);
+    };
+    parallel_for(blocks_, body);
+    if (failures.any()) fail(failures.status);
+    buffers[static_cast<std::size_t>(kernel.buffer_count)] = scratch.data();
+    launch(combine_function_, buffers.data(), combine_numbers_.data(), combine_chunks_);
+  }
+
+  void launch(KernelFunction function, void* const* buffers, const std::int64_t* numbers, const Chunking& chunks) const {
+    if (chunks.count == 0) return;
+    KernelStatus status;
+    if (chunks.count == 1) {
+      if (function(buffers, numbers, 0, chunks.total, &status) != 0) fail(status);
+      return;
+    }
+    FirstFailure failures;
+    auto body = [&](std::int64_t chunk) {
+      std::int64_t begin = chunk * chunks.size, end = std::min(chunks.total, begin + chunks.size);
+      failures.run(chunk, function, buffers, numbers, begin, end);
+    };
+    parallel_for(chunks.count, body);
+    if (failures.any()) fail(failures.status);
+  }
+
+  [[noreturn]] void fail(const KernelStatus& status) const {
+    if (status.check >= bounds_check_base)
+      throw InternalError(text("generated code touches element ", status.value, " outside buffer ",
+                               status.check - bounds_check_base, "\n", step_.kernel_.str()));
+    auto at = static_cast<std::size_t>(status.check - 1);
+    const KernelCheck& check = step_.checks_[at];
+    if (extents_[at] == 0)
+      throw Problem(text("'", check.operand, "' holds index ", status.value, " at position ", status.position,
+                         ", but the axis it goes into is empty"));
+    throw Problem(text("'", check.operand, "' holds index ", status.value, " at position ", status.position,
+                       ", out of range: allowed are 0 to ", extents_[at] - 1));
+  }
+
+  const KernelStep& step_;
+  NumberLayout places_;
+  std::vector<std::int64_t> numbers_;
+  std::vector<std::int64_t> extents_;  // of checks
+  KernelFunction function_ = nullptr;
+  Chunking chunks_;
+  // long reductions
+  std::int64_t blocks_ = 1, block_length_ = 0, scratch_elements_ = 0;
+  KernelFunction partial_function_ = nullptr, combine_function_ = nullptr;
+  NumberLayout partial_places_, combine_places_;
+  std::vector<std::int64_t> partial_numbers_, combine_numbers_;
+  Chunking combine_chunks_;
+};
+
+KernelStep::KernelStep(Kernel kernel, std::vector<int> buffers, std::vector<KernelCheck> checks)
+    : kernel_(std::move(kernel)), buffers_(std::move(buffers)), checks_(std::move(checks)), checked_(checked_kernels()) {
+  verify(kernel_);
+  if (buffers_.size() > most_buffers) throw InternalError("a kernel has at most 16 buffers");
+  numbers_ = kernel_.numbers();
+}
+
+std::unique_ptr<BoundStep> KernelStep::bind(const Bindings& bindings) const {
+  return std::make_unique<BoundKernel>(*this, bindings);
+}
+
+}  // namespace stet::cpu

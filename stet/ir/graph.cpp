@@ -1,0 +1,173 @@
+#include "stet/ir/graph.h"
+
+#include "stet/base/error.h"
+
+namespace stet {
+
+constinit const OpDef input_row{.name = "input", .kind = Kind::structure, .summary = "An argument."};
+constinit const OpDef constant_row{.name = "constant", .kind = Kind::structure, .summary = "Fixed values."};
+constinit const OpDef part_row{.name = "part", .kind = Kind::structure, .summary = "One value of a tuple."};
+constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
+
+ValueId Graph::add(Node node) {
+  nodes.push_back(std::move(node));
+  return static_cast<ValueId>(nodes.size()) - 1;
+}
+
+ValueId Graph::add_input(ValueType type, std::vector<Dim> strides) {
+  InputAttributes attributes{static_cast<int>(inputs.size()), std::move(strides)};
+  ValueId id = add({.op = &input_row, .inputs = {}, .attributes = Attributes(view_of(attributes)), .results = {std::move(type)}});
+  inputs.push_back(id);
+  return id;
+}
+
+ValueId Graph::add_constant(ValueType type, std::string bytes) {
+  ConstantAttributes attributes{std::move(bytes)};
+  return add({.op = &constant_row, .inputs = {}, .attributes = Attributes(view_of(attributes)), .results = {std::move(type)}});
+}
+
+namespace {
+
+/// A map of the row's body for the inputs' types, or of the body that came as an attribute, over their broadcast.
+Node map_node(const Graph& graph, const OpDef& row, std::vector<ValueId> inputs, const Attributes& given, Where where) {
+  std::vector<DType> types;
+  std::vector<Shape> shapes;
+  for (ValueId id : inputs) {
+    types.push_back(graph.type(id).dtype);
+    shapes.push_back(graph.type(id).shape);
+  }
+  Expr body = row.body ? instantiate(row, types).body : given.as<MapAttributes>().body;
+  Broadcast together = broadcast(shapes, {row.name, "broadcast", where});
+  MapAttributes attributes{body, {together.operands.begin(), together.operands.end()}};
+  return {.op = &map_row,
+          .inputs = std::move(inputs),
+          .attributes = Attributes(view_of(attributes)),
+          .results = {{body.dtype(), together.result}},
+          .label = row.name,
+          .where = where};
+}
+
+}  // namespace
+
+ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attributes attributes, Where where) {
+  if (op.kind == Kind::map) return add(map_node(*this, op, std::move(operands), attributes, where));
+  std::vector<ValueType> types;
+  for (ValueId id : operands) types.push_back(type(id));
+  InferCall call(op.name, types, attributes.view(), where);
+  call.scope = scope.get();
+  op.infer(call);
+  for (InferCall::Check& check : call.checks()) checks.push_back(std::move(check));
+  return add({.op = &op,
+              .inputs = std::move(operands),
+              .attributes = std::move(attributes),
+              .results = std::move(call.results()),
+              .label = op.name,
+              .where = where});
+}
+
+std::string Graph::str() const {
+  std::string out;
+  for (std::size_t id = 0; id < nodes.size(); ++id) {
+    const Node& node = nodes[id];
+    out += text("%", id, " = ", node.op->name);
+    if (node.op == &map_row && *node.label) out += text("<", node.label, ">");
+    if (node.op == &part_row) out += text("(", node.attributes.as<PartAttributes>().number, ")");
+    for (const ValueType& type : node.results) out += text(" ", type);
+    if (!node.inputs.empty()) {
+      out += " (";
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) out += text(i ? ", %" : "%", node.inputs[i]);
+      out += ")";
+    }
+    if (node.op == &constant_row)
+      out += text(" ", node.attributes.as<ConstantAttributes>().bytes.size(), " bytes");
+    else if (node.op != &part_row && node.attributes)
+      out += text(" ", node.attributes);
+    out += "\n";
+  }
+  out += "results";
+  for (ValueId id : results) out += text(" %", id);
+  return out + "\n";
+}
+
+Graph substitute(const Graph& given, std::span<const Dim> replacements) {
+  auto replace = [&](const Dim& dim) { return dim.substitute(replacements); };
+  Graph graph = given;
+  for (Node& node : graph.nodes) {
+    node.attributes = node.attributes.map_dims(replace);
+    for (ValueType& type : node.results) type.shape = type.shape.substitute(replacements);
+  }
+  for (InferCall::Check& check : graph.checks) {
+    check.fact.left = replace(check.fact.left);
+    check.fact.right = replace(check.fact.right);
+  }
+  return graph;
+}
+
+std::vector<std::vector<int>> users(const Graph& graph) {
+  std::vector<std::vector<int>> out(graph.nodes.size());
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id)
+    for (ValueId input : graph.nodes[id].inputs) out[static_cast<std::size_t>(input)].push_back(static_cast<int>(id));
+  for (ValueId id : graph.results) out[static_cast<std::size_t>(id)].push_back(-1);
+  return out;
+}
+
+namespace {
+
+void verify_map(const Node& node, const Graph& graph, const std::function<void(bool, const char*)>& ensure) {
+  const auto& map = node.attributes.as<MapAttributes>();
+  ensure(map.body.defined(), "a map without a body");
+  verify(map.body);
+  ensure(map.body.dtype() == node.type().dtype, "the body's type is not the result's");
+  ensure(map.axes.size() == node.inputs.size(), "as many axis maps as inputs");
+  ensure(map.body.operand_count() <= static_cast<int>(node.inputs.size()), "the body has more operands than inputs");
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    ensure(map.axes[i].rank == node.type().shape.rank(), "an axis map of the result's rank");
+    for (int axis = 0; axis < map.axes[i].rank; ++axis) {
+      int from = map.axes[i].axes[static_cast<std::size_t>(axis)];
+      ensure(from < graph.type(node.inputs[i]).shape.rank(), "an axis map within the operand's rank");
+    }
+  }
+  for (Expr e : topological(map.body))
+    if (e.is(Primitive::operand))
+      ensure(e.dtype() == graph.type(node.inputs[static_cast<std::size_t>(e->number)]).dtype,
+             "an operand of its input's type");
+}
+
+}  // namespace
+
+void verify(const Graph& graph, const char* after) {
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    auto ensure = [&](bool condition, const char* rule) {
+      if (!condition)
+        throw InternalError(text("graph after ", after, ": node %", id, " ", node.op ? node.op->name : "?",
+                                 " breaks the rule: ", rule, "\n", graph.str()));
+    };
+    ensure(node.op != nullptr, "every node has a row");
+    ensure(!node.results.empty(), "every node has a result");
+    for (ValueId input : node.inputs) {
+      ensure(input >= 0 && static_cast<std::size_t>(input) < id, "inputs come first");
+      bool tuple = graph.node(input).results.size() > 1;
+      ensure(!tuple || node.op == &part_row, "only part() reads a tuple");
+    }
+    if (node.op == &map_row) verify_map(node, graph, ensure);
+    if (node.op == &part_row) {
+      ensure(node.inputs.size() == 1, "part() has one input");
+      const Node& tuple = graph.node(node.inputs[0]);
+      int number = node.attributes.as<PartAttributes>().number;
+      ensure(number >= 0 && number < static_cast<int>(tuple.results.size()), "part() is within its tuple");
+      ensure(identical(node.type(), tuple.results[static_cast<std::size_t>(number)]), "part() has its type");
+    }
+    if (node.op == &input_row) {
+      int number = node.attributes.as<InputAttributes>().number;
+      ensure(number >= 0 && number < static_cast<int>(graph.inputs.size()) &&
+                 graph.inputs[static_cast<std::size_t>(number)] == static_cast<ValueId>(id),
+             "inputs are listed");
+    }
+  }
+  for (ValueId id : graph.results)
+    if (id < 0 || static_cast<std::size_t>(id) >= graph.nodes.size())
+      throw InternalError(text("graph after ", after, ": result %", id, " does not exist"));
+}
+
+}  // namespace stet

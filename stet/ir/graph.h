@@ -1,0 +1,123 @@
+// Graph: what a traced function computes.
+//
+// A graph is a list of nodes in program order; a node's number is the number of its value (SSA). Inputs of a node have
+// smaller numbers. A node with several results yields a tuple, from which `part(i)` nodes select; all other values are
+// tensors. Bodies of control flow are closed child graphs: everything they use is an explicit input.
+//
+// Meaning: values are immutable tensors, dense in row-major order unless an input node says otherwise. Node kinds:
+//   structure   input(number), constant(bytes), part(i)
+//   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
+//   others      as their row in ops/ says
+// Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
+// are conditions on sizes that are tested when sizes are known.
+//
+// Passes never edit a graph: they return a new one.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stet/ir/layout.h"
+#include "stet/ir/op.h"
+
+namespace stet {
+
+using ValueId = int;
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<ValueId> inputs = {};
+  Attributes attributes = {};
+  std::vector<ValueType> results = {};  // one, or several for a tuple
+  const char* label = "";               // of a map: the row or rows it came from
+  Where where = {};
+
+  const ValueType& type() const { return results.front(); }
+};
+
+class Graph {
+ public:
+  /// The scope of the graph's symbols, kept alive by it; null when all sizes are constant.
+  std::shared_ptr<SymbolScope> scope;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;   // input nodes, in argument order
+  std::vector<ValueId> results;
+  std::vector<InferCall::Check> checks;
+
+  const Node& node(ValueId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  const ValueType& type(ValueId id) const { return node(id).type(); }
+
+  ValueId add(Node node);
+  ValueId add_input(ValueType type, std::vector<Dim> strides = {});
+  /// A tensor of these bytes, row-major. At most 16 elements; larger ones are inputs.
+  ValueId add_constant(ValueType type, std::string bytes);
+  /// Applies a row: instantiates a map's body, infers types. What the door's tracing path and tests build graphs with.
+  ValueId add_call(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {}, Where where = {});
+
+  /// One line per node: "%2 = add f32[s0,10] (%0, %1) body=x0 + x1".
+  std::string str() const;
+};
+
+/// Every symbol of the graph replaced, in types, attributes and checks: how facts learned late reach early nodes.
+Graph substitute(const Graph&, std::span<const Dim> replacements);
+/// Who uses each value: node numbers, with the graph's results as user -1.
+std::vector<std::vector<int>> users(const Graph&);
+/// Order, types, attributes, closedness; InternalError naming the node and `after`.
+void verify(const Graph&, const char* after);
+
+struct InputAttributes {
+  int number = 0;
+  std::vector<Dim> strides;  // empty: dense
+  static constexpr auto fields() {
+    return std::tuple(field("number", &InputAttributes::number), field("strides", &InputAttributes::strides));
+  }
+};
+struct ConstantAttributes {
+  std::string bytes;
+  static constexpr auto fields() { return std::tuple(field("bytes", &ConstantAttributes::bytes)); }
+};
+struct PartAttributes {
+  int number = 0;
+  static constexpr auto fields() { return std::tuple(field("number", &PartAttributes::number)); }
+};
+/// A map: the body's operands are the node's inputs; loop i of the body is axis i of the result.
+struct MapAttributes {
+  Expr body;
+  std::vector<AxisMap> axes;  // per input
+  static constexpr auto fields() {
+    return std::tuple(field("body", &MapAttributes::body), field("axes", &MapAttributes::axes));
+  }
+};
+/// A reduction of a map over `axes` of its iteration space (the shape that `operand_axes` broadcast to): the body is
+/// combined along them; the node's inputs are the body's operands. Result dtype is the row's.
+struct ReduceAttributes {
+  std::vector<int> axes;  // sorted, of the iteration space
+  bool keepdims = false;
+  Expr body;                  // undefined: operand 0, cast to the accumulator's type
+  std::vector<AxisMap> operand_axes;  // empty: input 0 as it is
+  Shape space;                // the iteration space when operand_axes is not empty
+  static constexpr auto fields() {
+    return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims),
+                      field("body", &ReduceAttributes::body), field("operand_axes", &ReduceAttributes::operand_axes),
+                      field("space", &ReduceAttributes::space));
+  }
+};
+
+/// A matrix product [batch…, m, k] x [batch…, k, n] of inputs 0 and 1, and an epilogue on each element: operand 0 is the
+/// product as the accumulator has it, operand i the node's input i + 1.
+struct ContractAttributes {
+  bool transpose_left = false, transpose_right = false;
+  Expr epilogue;                       // undefined: the product in the result's type
+  std::vector<AxisMap> epilogue_axes;  // per further input, over the result's axes
+  static constexpr auto fields() {
+    return std::tuple(field("transpose_left", &ContractAttributes::transpose_left),
+                      field("transpose_right", &ContractAttributes::transpose_right),
+                      field("epilogue", &ContractAttributes::epilogue),
+                      field("epilogue_axes", &ContractAttributes::epilogue_axes));
+  }
+};
+
+/// The rows of kind structure, and the row of maps that have no row of their own (derivatives, fused chains).
+extern const OpDef input_row, constant_row, part_row, map_row;
+
+}  // namespace stet

@@ -1,0 +1,235 @@
+#include "stet/ir/kernel.h"
+
+#include <map>
+
+#include "stet/base/error.h"
+
+namespace stet {
+namespace {
+
+/// Calls f for every Dim of an access, in a fixed order.
+void for_each_dim(const Access& access, const std::function<void(const Dim&)>& f) {
+  f(access.address.offset);
+  for (const Dim& stride : access.address.strides) f(stride);
+  for (const Guard& guard : access.guards) {
+    f(guard.position.offset);
+    for (const Dim& stride : guard.position.strides) f(stride);
+    f(guard.extent);
+  }
+  for (const Indirection& indirection : access.indirections) {
+    f(indirection.stride);
+    f(indirection.extent);
+  }
+}
+
+void for_each_dim(const Kernel& kernel, const std::function<void(const Dim&)>& f) {
+  for (const Loop& loop : kernel.loops) f(loop.extent);
+  for (const Access& access : kernel.operands) for_each_dim(access, f);
+  for (const Access& access : kernel.epilogue_operands) for_each_dim(access, f);
+  for_each_dim(kernel.result, f);
+}
+
+/// 0 and 1 are part of a kernel's structure (a broadcast, a unit stride); every other Dim is a number.
+bool is_structural(const Dim& dim) { return dim.is_constant() && (dim.constant() == 0 || dim.constant() == 1); }
+
+/// Prints Dims as the numbers they become, so that the text is equal for kernels that can share code.
+class KeyWriter {
+ public:
+  std::string dim(const Dim& d) {
+    if (is_structural(d)) return std::to_string(d.constant());
+    for (std::size_t i = 0; i < seen_.size(); ++i)
+      if (identical(seen_[i], d)) return text("n", i);
+    seen_.push_back(d);
+    return text("n", seen_.size() - 1);
+  }
+  std::string affine(const Affine& a) {
+    std::string out = dim(a.offset);
+    for (const Dim& stride : a.strides) out += text(",", dim(stride));
+    return out;
+  }
+  std::string access(const Access& a) {
+    std::string out = text(a.source == Access::memory ? "b" : "v", a.buffer, ":", a.dtype, "[", affine(a.address), "]");
+    for (const Guard& g : a.guards) out += text("?(", affine(g.position), "<", dim(g.extent), ")");
+    for (const Indirection& i : a.indirections)
+      out += text("@", i.operand, "*", dim(i.stride), "<", dim(i.extent), "#", i.check);
+    return out;
+  }
+
+ private:
+  std::vector<Dim> seen_;
+};
+
+}  // namespace
+
+std::vector<Dim> Kernel::numbers() const {
+  std::vector<Dim> out;
+  for_each_dim(*this, [&](const Dim& dim) {
+    if (is_structural(dim)) return;
+    for (const Dim& known : out)
+      if (identical(known, dim)) return;
+    out.push_back(dim);
+  });
+  return out;
+}
+
+std::string Kernel::key() const {
+  KeyWriter write;
+  std::string out = "loops";
+  for (const Loop& loop : loops) out += text(" ", loop.reduced ? "r" : "k", write.dim(loop.extent));
+  for (const Access& access : operands) out += text("; in ", write.access(access));
+  out += text("; body ", body.str(true), "; ", stet::name(combine));
+  for (const Access& access : epilogue_operands) out += text("; end ", write.access(access));
+  if (epilogue.defined()) out += text("; epilogue ", epilogue.str(true));
+  out += text("; out ", write.access(result), accumulate ? " accumulate" : "");
+  return out;
+}
+
+std::string Kernel::str() const {
+  auto affine = [](const Affine& a) {
+    std::string out = a.offset.str();
+    for (std::size_t i = 0; i < a.strides.size(); ++i)
+      if (!(a.strides[i].is_constant() && a.strides[i].constant() == 0)) out += text(" + i", i, "*(", a.strides[i], ")");
+    return out;
+  };
+  auto access = [&](const Access& a) {
+    if (a.source == Access::number) return text("number ", a.dtype, " ", a.address.offset);
+    std::string out = text("buffer ", a.buffer, " ", a.dtype, " [", affine(a.address), "]");
+    for (const Guard& g : a.guards) out += text(" where 0 <= ", affine(g.position), " < ", g.extent);
+    for (const Indirection& i : a.indirections) out += text(" moved by x", i.operand, "*(", i.stride, ") < ", i.extent);
+    return out;
+  };
+  std::string out = text("kernel ", name, "\n");
+  for (std::size_t i = 0; i < loops.size(); ++i)
+    out += text("  i", i, " < ", loops[i].extent, loops[i].reduced ? "  (reduced)" : "", "\n");
+  for (std::size_t i = 0; i < operands.size(); ++i) out += text("  x", i, " = ", access(operands[i]), "\n");
+  out += text("  value = ", body.str(), "\n");
+  if (has_reduction()) out += text("  combined by ", stet::name(combine), "\n");
+  for (std::size_t i = 0; i < epilogue_operands.size(); ++i)
+    out += text("  e", i + 1, " = ", access(epilogue_operands[i]), "\n");
+  if (epilogue.defined()) out += text("  stored = ", epilogue.str(), "  (x0 is the combined value)\n");
+  return out + text("  to ", access(result), accumulate ? ", added" : "", "\n");
+}
+
+namespace {
+
+std::vector<Access*> accesses(Kernel& kernel) {
+  std::vector<Access*> out;
+  for (Access& access : kernel.operands) out.push_back(&access);
+  for (Access& access : kernel.epilogue_operands) out.push_back(&access);
+  out.push_back(&kernel.result);
+  return out;
+}
+
+/// Loops `at` and `at + 1` can be one: every affine map walks the outer one as a continuation of the inner one.
+bool mergeable(Kernel& kernel, std::size_t at, const std::vector<bool>& index_used) {
+  const Loop &outer = kernel.loops[at], &inner = kernel.loops[at + 1];
+  if (outer.reduced != inner.reduced || index_used[at] || index_used[at + 1]) return false;
+  auto continues = [&](const Affine& a) { return identical(a.strides[at], a.strides[at + 1] * inner.extent); };
+  for (Access* access : accesses(kernel)) {
+    if (access->source == Access::memory && !continues(access->address)) return false;
+    for (const Guard& guard : access->guards)
+      if (!continues(guard.position)) return false;
+  }
+  return true;
+}
+
+void erase_loop(Kernel& kernel, std::size_t at) {
+  kernel.loops.erase(kernel.loops.begin() + static_cast<std::ptrdiff_t>(at));
+  auto erase = [&](Affine& a) {
+    if (!a.strides.empty()) a.strides.erase(a.strides.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  for (Access* access : accesses(kernel)) {
+    erase(access->address);
+    for (Guard& guard : access->guards) erase(guard.position);
+  }
+}
+
+/// Which loops the expressions ask the index of; those stay as they are.
+std::vector<bool> used_indices(const Kernel& kernel) {
+  std::vector<bool> used(kernel.loops.size(), false);
+  for (Expr e : {kernel.body, kernel.epilogue}) {
+    if (!e.defined()) continue;
+    for (Expr part : topological(e))
+      if (part.is(Primitive::index)) used[static_cast<std::size_t>(part->number)] = true;
+  }
+  if (kernel.combine == Combine::argmax || kernel.combine == Combine::argmin)
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (kernel.loops[i].reduced) used[i] = true;  // the result is this loop's index
+  return used;
+}
+
+void renumber_after_erase(Kernel& kernel, std::size_t erased, std::size_t before) {
+  std::vector<int> loops;
+  for (std::size_t i = 0; i < before; ++i) loops.push_back(static_cast<int>(i > erased ? i - 1 : i));
+  kernel.body = renumber_loops(kernel.body, loops);
+  if (kernel.epilogue.defined()) kernel.epilogue = renumber_loops(kernel.epilogue, loops);
+}
+
+}  // namespace
+
+Kernel collapse_loops(const Kernel& given) {
+  Kernel kernel = given;
+  for (std::size_t at = 0; at < kernel.loops.size();) {
+    std::vector<bool> used = used_indices(kernel);
+    const Loop& loop = kernel.loops[at];
+    bool unit = loop.extent.is_constant() && loop.extent.constant() == 1;
+    if (unit && !used[at] && kernel.loops.size() > 1) {
+      // A reduction keeps at least one reduced loop, so that its combine has something to run over.
+      int reduced = 0;
+      for (const Loop& l : kernel.loops) reduced += l.reduced;
+      if (!loop.reduced || reduced > 1) {
+        std::size_t before = kernel.loops.size();
+        erase_loop(kernel, at);
+        renumber_after_erase(kernel, at, before);
+        at = at > 0 ? at - 1 : 0;
+        continue;
+      }
+    }
+    if (at + 1 < kernel.loops.size() && mergeable(kernel, at, used)) {
+      kernel.loops[at + 1].extent = kernel.loops[at].extent * kernel.loops[at + 1].extent;
+      std::size_t before = kernel.loops.size();
+      erase_loop(kernel, at);
+      renumber_after_erase(kernel, at, before);
+      at = at > 0 ? at - 1 : 0;
+      continue;
+    }
+    ++at;
+  }
+  return kernel;
+}
+
+void verify(const Kernel& kernel) {
+  auto ensure = [&](bool condition, const char* rule) {
+    if (!condition) throw InternalError(text("kernel breaks the rule: ", rule, "\n", kernel.str()));
+  };
+  ensure(kernel.body.defined(), "it has a body");
+  verify(kernel.body);
+  bool reduced = false;
+  for (const Loop& loop : kernel.loops) reduced |= loop.reduced;
+  ensure(reduced == kernel.has_reduction(), "reduced loops and a combine go together");
+  auto check_access = [&](const Access& access) {
+    if (access.source == Access::number) return;
+    ensure(access.address.strides.size() == kernel.loops.size(), "an access has a stride per loop");
+    ensure(access.buffer >= 0 && access.buffer < kernel.buffer_count, "an access is to one of the buffers");
+    for (const Guard& guard : access.guards)
+      ensure(guard.position.strides.size() == kernel.loops.size(), "a guard has a stride per loop");
+    for (const Indirection& indirection : access.indirections)
+      ensure(indirection.operand >= 0 && indirection.operand < static_cast<int>(kernel.operands.size()),
+             "an indirection is through an operand");
+  };
+  for (const Access& access : kernel.operands) check_access(access);
+  for (const Access& access : kernel.epilogue_operands) check_access(access);
+  check_access(kernel.result);
+  ensure(kernel.body.operand_count() <= static_cast<int>(kernel.operands.size()), "the body's operands exist");
+  for (std::size_t i = 0; i < kernel.loops.size(); ++i) {
+    const Dim& stride = kernel.result.address.strides[i];
+    if (kernel.loops[i].reduced)
+      ensure(stride.is_constant() && stride.constant() == 0, "the result does not move along reduced loops");
+  }
+  Expr stored = kernel.epilogue.defined() ? kernel.epilogue : kernel.body;
+  bool arg = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
+  if (!arg || kernel.epilogue.defined())
+    ensure(stored.dtype() == kernel.result.dtype, "the stored value has the result's type");
+}
+
+}  // namespace stet

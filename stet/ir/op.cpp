@@ -1,0 +1,85 @@
+#include "stet/ir/op.h"
+
+namespace stet {
+
+const char* name(Kind kind) {
+  static constexpr const char* names[] = {"structure", "map",    "reduce", "layout", "index",
+                                          "contract",  "window", "random", "late"};
+  return names[static_cast<int>(kind)];
+}
+
+const char* name(Combine combine) {
+  static constexpr const char* names[] = {"none", "sum", "product", "maximum", "minimum", "argmax", "argmin"};
+  return names[static_cast<int>(combine)];
+}
+
+bool identical(const ValueType& a, const ValueType& b) { return a.dtype == b.dtype && identical(a.shape, b.shape); }
+
+void InferCall::require_equal(const Dim& a, const Dim& b, const std::string& what, const std::string& advice) {
+  if (!stet::require(a, Relation::equal, b, reason(what))) throw Problem(text(what, " ", a, " and ", b, " differ"), advice);
+}
+
+void InferCall::check(const Dim& left, Relation relation, const Dim& right, std::string problem, std::string advice) {
+  Proof proof = prove(left, relation, right);
+  if (proof == Proof::yes) return;
+  if (proof == Proof::no) throw Problem(std::move(problem), std::move(advice));
+  checks_.push_back({{left, relation, right, reason("size check")}, std::move(problem), std::move(advice)});
+}
+
+Dim InferCall::late(const char* name, const Dim& upper_bound) {
+  if (!scope) return 0;
+  std::optional<std::int64_t> bound;
+  if (upper_bound.is_constant()) bound = upper_bound.constant();
+  return scope->symbol(name, std::nullopt, bound);
+}
+
+namespace {
+
+DType promoted_type(std::span<const DType> operands) {
+  DType type = operands[0];
+  for (DType d : operands.subspan(1)) type = promote(type, d);
+  return type;
+}
+
+[[noreturn]] void refuse(const OpDef& row, DType type, const char* advice) {
+  throw Problem(text(row.name, " does not take ", type), advice);
+}
+
+}  // namespace
+
+DType operand_type(const OpDef& row, std::span<const DType> operands) {
+  switch (row.dtypes.result) {
+    case DTypeRule::selected:
+      return promoted_type(operands.subspan(1));
+    case DTypeRule::floating:
+      return floating_type(promoted_type(operands));
+    case DTypeRule::logical: {
+      DType type = promoted_type(operands);
+      if (is_floating(type)) refuse(row, type, "compare first (x > 0), or cast to bool or an integer type");
+      return type;
+    }
+    default: {
+      DType type = promoted_type(operands);
+      if (type == DType::bool_ && !row.dtypes.accepts_bool) refuse(row, type, "cast(x, i32) first");
+      return type;
+    }
+  }
+}
+
+MapInstance instantiate(const OpDef& row, std::span<const DType> operands) {
+  DType type = operand_type(row, operands);
+  DType computed = compute_type(type);
+  std::vector<Expr> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Expr input = operand(static_cast<int>(i), operands[i]);
+    bool condition = row.dtypes.result == DTypeRule::selected && i == 0;
+    inputs.push_back(scalar::cast(input, condition ? DType::bool_ : computed));
+  }
+  Expr body = row.body(inputs.data());
+  DType result = row.dtypes.result == DTypeRule::compared ? DType::bool_
+                 : row.dtypes.result == DTypeRule::fixed  ? body.dtype()
+                                                          : type;
+  return {scalar::cast(body, result), result};
+}
+
+}  // namespace stet

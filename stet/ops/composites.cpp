@@ -1,0 +1,51 @@
+// Composites: ordinary functions of ops. Errors name them and their caller's line (Frame).
+#include "stet/core/call.h"
+#include "stet/ops/ops.h"
+
+namespace stet {
+
+Tensor softmax(In x, int axis) {
+  Frame frame("softmax", x.where());
+  // The largest exponent is 0: nothing overflows, and at least one term is 1.
+  Tensor shifted = exp(x - max(x, axis, {.keepdims = true}));
+  return shifted / sum(shifted, axis, {.keepdims = true});
+}
+
+Tensor log_softmax(In x, int axis) {
+  Frame frame("log_softmax", x.where());
+  Tensor shifted = x - max(x, axis, {.keepdims = true});
+  return shifted - log(sum(exp(shifted), axis, {.keepdims = true}));
+}
+
+Tensor layer_norm(In x, In gamma, In beta, LayerNormOptions options) {
+  Frame frame("layer_norm", x.where());
+  Tensor centred = x - mean(x, -1, {.keepdims = true});
+  Tensor variance = mean(square(centred), -1, {.keepdims = true});
+  return centred * rsqrt(variance + options.epsilon) * gamma + beta;
+}
+
+Tensor sparse_cross_entropy(In labels, In logits) {
+  Frame frame("sparse_cross_entropy", logits.where());
+  In operands[] = {labels, logits};
+  const char* names[] = {"labels", "logits"};
+  auto fail = [&](const char* problem, const char* advice) {
+    throw_user_error("sparse_cross_entropy", names, operands, Problem(problem, advice), frame_where());
+  };
+  for (const In& operand : operands)
+    if (operand.kind() != In::Kind::tensor || !operand.tensor().defined()) fail("labels and logits must be tensors", "");
+  const Tensor &y = labels.tensor(), &z = logits.tensor();
+  if (z.rank() != y.rank() + 1) fail("logits must have one axis more than labels", "logits are [..., classes], labels [...]");
+  if (!is_integer(y.dtype())) fail("labels must be integers", "cast(labels, i64), or use one_hot labels with another loss");
+  // One row per sample; the label's column is picked by a gather from the flat tensor, so a label that is not a class is
+  // an error, not a zero.
+  Tensor log_probability = log_softmax(logits);
+  Dim classes = z.dim(-1), samples = y.size();
+  Tensor flat = reshape(log_probability, {samples * classes});
+  Tensor label = reshape(y, {samples});
+  Tensor checked = gather(arange(classes), label);
+  Tensor picked = gather(flat, arange(samples) * classes + checked);
+  Shape result = y.shape();
+  return reshape(-picked, std::vector<Dim>(result.begin(), result.end()));
+}
+
+}  // namespace stet

@@ -1,0 +1,95 @@
+// Ops whose result's size depends on values: the program counts first, then the size is known, then it fills.
+#include <cstring>
+
+#include "stet/base/text.h"
+#include "stet/compiler/lower.h"
+#include "stet/core/call.h"
+#include "stet/ir/graph.h"
+#include "stet/ops/ops.h"
+#include "stet/ops/samples.h"
+#include "stet/ops/table.h"
+
+namespace stet {
+namespace {
+
+constexpr const char* operand_names[] = {"x"};
+
+/// Writes the positions of non-zero bytes. Plain C++: it moves positions and computes nothing.
+class PositionsStep : public Step {
+ public:
+  PositionsStep(int flags, int positions, Shape shape) : shape_(std::move(shape)) {
+    reads = {flags};
+    writes = {positions};
+  }
+  std::unique_ptr<BoundStep> bind(const Bindings& bindings) const override {
+    class Bound : public BoundStep {
+     public:
+      Bound(int flags, int positions, std::vector<std::int64_t> sizes)
+          : flags_(flags), positions_(positions), sizes_(std::move(sizes)) {}
+      void run(void* const* table) const override {
+        const auto* flag = static_cast<const unsigned char*>(table[flags_]);
+        auto* out = static_cast<std::int64_t*>(table[positions_]);
+        std::int64_t count = 1;
+        for (std::int64_t size : sizes_) count *= size;
+        std::vector<std::int64_t> index(sizes_.size(), 0);
+        for (std::int64_t i = 0; i < count; ++i) {
+          if (flag[i])
+            for (std::int64_t position : index) *out++ = position;
+          for (std::size_t axis = sizes_.size(); axis-- > 0 && ++index[axis] == sizes_[axis];) index[axis] = 0;
+        }
+      }
+
+     private:
+      int flags_, positions_;
+      std::vector<std::int64_t> sizes_;
+    };
+    return std::make_unique<Bound>(reads[0], writes[0], shape_.evaluate(bindings));
+  }
+  std::string str() const override { return text("positions of non-zero elements in ", shape_, "\n"); }
+
+ private:
+  Shape shape_;
+};
+
+void infer_nonzero(InferCall& call) {
+  Dim count = call.late("nonzero", call.shape(0).element_count());
+  call.result(DType::i64, {count, call.rank(0)});
+}
+
+void lower_nonzero(LowerCall& call) {
+  const ValueType& x = call.in(0);
+  AxisMap same[] = {identity_axes(x.shape.rank())};
+  Place from[] = {call.place(0)};
+  DType dtypes[] = {x.dtype};
+  Place flags = call.temporary(DType::bool_, x.shape);
+  call.map(x.shape, from, dtypes, same, scalar::cast(operand(0, x.dtype), DType::bool_), flags, "nonzero");
+
+  Place count = call.temporary(DType::i64, Shape());
+  Kernel sum;
+  sum.name = "count";
+  sum.combine = Combine::sum;
+  sum.loops = {{x.shape.element_count(), true}};
+  sum.operands = {{.source = Access::memory, .dtype = DType::bool_, .buffer = flags.buffer, .address = {0, {1}}, .guards = {}, .indirections = {}}};
+  sum.body = scalar::cast(operand(0, DType::bool_), DType::i64);
+  sum.result = {.source = Access::memory, .dtype = DType::i64, .buffer = count.buffer, .address = {0, {0}}, .guards = {}, .indirections = {}};
+  call.kernel(std::move(sum));
+  call.bind_late(call.out().shape[0], count);
+
+  call.step(std::make_unique<PositionsStep>(flags.buffer, call.result().buffer, x.shape));
+}
+
+}  // namespace
+
+constinit const OpDef nonzero_row{.name = "nonzero",
+                                  .kind = Kind::late,
+                                  .summary = "Positions of non-zero elements.",
+                                  .operands = operand_names,
+                                  .infer = infer_nonzero,
+                                  .lower = lower_nonzero,
+                                  .samples = [](SampleList& s) {
+                                    s.add({{{3, 4}}}).add({{{37}}}).add({{{0, 2}}}).add({{{}}});
+                                  }};
+
+Tensor nonzero(In x) { return call(nonzero_row, {x}); }
+
+}  // namespace stet

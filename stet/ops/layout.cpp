@@ -1,0 +1,594 @@
+// Layout ops: elements move, none is computed. A row's `view` says where the result's elements lie in the operand's
+// memory; eager calls share the memory, programs read through it.
+#include <algorithm>
+
+#include "stet/core/call.h"
+#include "stet/core/gradient.h"
+#include "stet/core/tensor_node.h"
+#include "stet/compiler/lower.h"
+#include "stet/ir/graph.h"
+#include "stet/ir/layout.h"
+#include "stet/ops/ops.h"
+#include "stet/ops/samples.h"
+#include "stet/ops/sum_to.h"
+#include "stet/ops/table.h"
+
+namespace stet {
+namespace {
+
+constexpr const char* operand_names[] = {"x"};
+
+struct ReshapeAttributes {
+  std::vector<Dim> shape;
+  static constexpr auto fields() { return std::tuple(field("shape", &ReshapeAttributes::shape)); }
+};
+struct TransposeAttributes {
+  std::vector<int> order;
+  static constexpr auto fields() { return std::tuple(field("order", &TransposeAttributes::order)); }
+};
+struct SliceAttributes {
+  std::vector<Dim> begin, size;
+  std::vector<std::int64_t> step;
+  static constexpr auto fields() {
+    return std::tuple(field("begin", &SliceAttributes::begin), field("size", &SliceAttributes::size),
+                      field("step", &SliceAttributes::step));
+  }
+};
+struct ReverseAttributes {
+  std::vector<int> axes;
+  static constexpr auto fields() { return std::tuple(field("axes", &ReverseAttributes::axes)); }
+};
+struct ConcatAttributes {
+  int axis = 0;
+  static constexpr auto fields() { return std::tuple(field("axis", &ConcatAttributes::axis)); }
+};
+
+bool is_one(const Dim& dim) { return dim.is_constant() && dim.constant() == 1; }
+
+std::vector<Dim> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+Tensor call_reshape(const In& x, std::vector<Dim> shape) {
+  ReshapeAttributes attributes{std::move(shape)};
+  return call(reshape_row, {x}, view_of(attributes));
+}
+
+// --- reshape
+
+void infer_reshape(InferCall& call) {
+  const auto& attributes = call.attributes<ReshapeAttributes>();
+  call.result(call.dtype(0), reshape(call.shape(0), attributes.shape, call.reason("number of elements")));
+}
+
+/// Axes of size 1 put in or taken out: a view of any memory.
+std::optional<Layout> same_but_for_ones(const Shape& shape, const Layout& layout, const Shape& target) {
+  Layout out{layout.offset, {}};
+  int from = 0;
+  for (const Dim& size : target) {
+    if (is_one(size)) {
+      out.strides.push_back(1);
+      continue;
+    }
+    while (from < shape.rank() && is_one(shape[from])) ++from;
+    if (from == shape.rank() || !identical(shape[from], size)) return std::nullopt;
+    out.strides.push_back(layout.strides[static_cast<std::size_t>(from++)]);
+  }
+  while (from < shape.rank() && is_one(shape[from])) ++from;
+  return from == shape.rank() ? std::optional(out) : std::nullopt;
+}
+
+std::optional<Layout> view_reshape(const Shape& shape, const Layout& layout, AttributesView view) {
+  const auto& attributes = *static_cast<const ReshapeAttributes*>(view.data);
+  Shape target = reshape(shape, attributes.shape, {"reshape", "number of elements", {}});
+  if (std::optional<Layout> same = same_but_for_ones(shape, layout, target)) return same;
+  // Otherwise only dense memory can be read under another shape. Size-1 axes may have any stride.
+  std::vector<Dim> dense = dense_strides(shape);
+  for (std::size_t axis = 0; axis < dense.size(); ++axis)
+    if (!is_one(shape[static_cast<int>(axis)]) && !identical(dense[axis], layout.strides[axis])) return std::nullopt;
+  return Layout{layout.offset, dense_strides(target)};
+}
+
+// --- transpose
+
+void infer_transpose(InferCall& call) {
+  const auto& order = call.attributes<TransposeAttributes>().order;
+  call.require(static_cast<int>(order.size()) == call.rank(0),
+               text("an order of ", order.size(), " axes for rank ", call.rank(0)), "name every axis once");
+  Shape result;
+  std::vector<bool> seen(order.size(), false);
+  for (int axis : order) {
+    int at = normalize_axis(axis, call.rank(0));
+    call.require(!seen[static_cast<std::size_t>(at)], text("axis ", axis, " is named twice"), "name every axis once");
+    seen[static_cast<std::size_t>(at)] = true;
+    result.push_back(call.shape(0)[at]);
+  }
+  call.result(call.dtype(0), result);
+}
+
+std::optional<Layout> view_transpose(const Shape& shape, const Layout& layout, AttributesView view) {
+  Layout out{layout.offset, {}};
+  for (int axis : static_cast<const TransposeAttributes*>(view.data)->order)
+    out.strides.push_back(layout.strides[static_cast<std::size_t>(normalize_axis(axis, shape.rank()))]);
+  return out;
+}
+
+void gradient_of_transpose(GradientCall& call) {
+  if (!call.wants(0)) return;
+  const auto& order = call.attributes<TransposeAttributes>().order;
+  TransposeAttributes back;
+  back.order.resize(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back.order[static_cast<std::size_t>(normalize_axis(order[i], static_cast<int>(order.size())))] = static_cast<int>(i);
+  call.set(0, stet::call(transpose_row, {In(call.d())}, view_of(back)));
+}
+
+// --- broadcast_to
+
+void infer_broadcast_to(InferCall& call) {
+  const auto& attributes = call.attributes<ReshapeAttributes>();
+  const Shape& from = call.shape(0);
+  Shape to{std::span<const Dim>(attributes.shape)};
+  call.require(from.rank() <= to.rank(), text("rank ", from.rank(), " is more than the target's ", to.rank()),
+               "a target has at least as many axes");
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    const Dim &size = from[axis], &target = to[axis + to.rank() - from.rank()];
+    if (is_one(size)) continue;
+    // A size of 1 that is not written in the code is a fact, as in every broadcast.
+    std::optional<std::int64_t> hint = size.hint(), wanted = target.hint();
+    if (hint && wanted && *hint == 1 && *wanted != 1)
+      call.require_equal(size, 1, "broadcast size");
+    else
+      call.require_equal(size, target, text("sizes of axis ", axis, ","), "only axes of size 1 can be repeated");
+  }
+  call.result(call.dtype(0), to);
+}
+
+std::optional<Layout> view_broadcast_to(const Shape& shape, const Layout& layout, AttributesView view) {
+  const auto& target = static_cast<const ReshapeAttributes*>(view.data)->shape;
+  std::size_t extra = target.size() - static_cast<std::size_t>(shape.rank());
+  Layout out{layout.offset, std::vector<Dim>(extra, Dim(0))};
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    bool repeated = prove_equal(shape[axis], 1) == Proof::yes &&
+                    prove_equal(target[static_cast<std::size_t>(axis) + extra], 1) != Proof::yes;
+    out.strides.push_back(repeated ? Dim(0) : layout.strides[static_cast<std::size_t>(axis)]);
+  }
+  return out;
+}
+
+// --- slice
+
+void infer_slice(InferCall& call) {
+  const auto& a = call.attributes<SliceAttributes>();
+  auto rank = static_cast<std::size_t>(call.rank(0));
+  call.require(a.begin.size() == rank && a.size.size() == rank && a.step.size() == rank,
+               text("begin, size and step must have one entry per axis: ", rank));
+  Shape result;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const Dim& extent = call.shape(0)[static_cast<int>(axis)];
+    call.require(a.step[axis] >= 1, text("step ", a.step[axis], " of axis ", axis, " is less than 1"));
+    std::string problem = text("the slice of axis ", axis, " reaches outside of its ", extent, " elements");
+    call.check(0, Relation::less_equal, a.begin[axis], problem);
+    call.check(0, Relation::less_equal, a.size[axis], problem);
+    // An empty slice may begin anywhere within; otherwise its last element must exist.
+    Dim last = a.begin[axis] + (a.size[axis] - 1) * a.step[axis];
+    if (prove_equal(a.size[axis], 0) != Proof::yes) call.check(last, Relation::less, extent, problem);
+    result.push_back(a.size[axis]);
+  }
+  call.result(call.dtype(0), result);
+}
+
+std::optional<Layout> view_slice(const Shape&, const Layout& layout, AttributesView view) {
+  const auto& a = *static_cast<const SliceAttributes*>(view.data);
+  Layout out = layout;
+  for (std::size_t axis = 0; axis < layout.strides.size(); ++axis) {
+    out.offset = out.offset + a.begin[axis] * layout.strides[axis];
+    out.strides[axis] = layout.strides[axis] * a.step[axis];
+  }
+  return out;
+}
+
+/// Puts d back where the slice was taken from, zeros elsewhere.
+void gradient_of_slice(GradientCall& call) {
+  if (!call.wants(0)) return;
+  const auto& a = call.attributes<SliceAttributes>();
+  Tensor out = call.d();
+  Shape whole = call.in(0).shape();
+  for (int axis = 0; axis < whole.rank(); ++axis) {
+    auto at = static_cast<std::size_t>(axis);
+    if (a.step[at] == 1 && identical(a.size[at], whole[axis])) continue;
+    // One scatter per sliced axis: positions begin + i * step.
+    Tensor positions = arange(a.size[at]) * a.step[at] + a.begin[at];
+    Shape grown = out.shape();
+    grown.set(axis, whole[axis]);
+    out = scatter_add(zeros(grown, out.dtype()), positions, out, axis);
+  }
+  call.set(0, out);
+}
+
+// --- reverse
+
+void infer_reverse(InferCall& call) {
+  const auto& axes = call.attributes<ReverseAttributes>().axes;
+  std::vector<std::int64_t> asked(axes.begin(), axes.end());
+  normalize_axes(asked, call.rank(0));
+  call.result(call.dtype(0), call.shape(0));
+}
+
+std::optional<Layout> view_reverse(const Shape& shape, const Layout& layout, AttributesView view) {
+  Layout out = layout;
+  for (int axis : static_cast<const ReverseAttributes*>(view.data)->axes) {
+    auto at = static_cast<std::size_t>(normalize_axis(axis, shape.rank()));
+    out.offset = out.offset + (shape[static_cast<int>(at)] - 1) * layout.strides[at];
+    out.strides[at] = Dim(0) - layout.strides[at];
+  }
+  return out;
+}
+
+// --- concat
+
+void infer_concat(InferCall& call) {
+  int axis = normalize_axis(call.attributes<ConcatAttributes>().axis, call.rank(0));
+  Shape result = call.shape(0);
+  Dim total = call.shape(0)[axis];
+  for (int i = 1; i < call.input_count(); ++i) {
+    call.require(call.rank(i) == call.rank(0), text("part ", i, " has rank ", call.rank(i), ", part 0 has ", call.rank(0)));
+    call.require(call.dtype(i) == call.dtype(0), text("part ", i, " is ", call.dtype(i), ", part 0 is ", call.dtype(0)),
+                 "cast the parts to one type first");
+    for (int k = 0; k < call.rank(0); ++k)
+      if (k != axis)
+        call.require_equal(call.shape(0)[k], call.shape(i)[k], text("sizes of axis ", k, " in parts 0 and ", i, ","));
+    total = total + call.shape(i)[axis];
+  }
+  result.set(axis, total);
+  call.result(call.dtype(0), result);
+}
+
+void lower_concat(LowerCall& call) {
+  int axis = normalize_axis(call.attributes<ConcatAttributes>().axis, call.in(0).shape.rank());
+  Place to = call.result();
+  Dim start = 0;
+  for (int i = 0; i < static_cast<int>(call.node().inputs.size()); ++i) {
+    const ValueType& part = call.in(i);
+    Place there = to;
+    there.layout.offset = to.layout.offset + start * to.layout.strides[static_cast<std::size_t>(axis)];
+    Place operands[] = {call.place(i)};
+    DType dtypes[] = {part.dtype};
+    AxisMap axes[] = {identity_axes(part.shape.rank())};
+    call.map(part.shape, operands, dtypes, axes, operand(0, part.dtype), there, "concat");
+    start = start + part.shape[axis];
+  }
+}
+
+void gradient_of_concat(GradientCall& call) {
+  int axis = normalize_axis(call.attributes<ConcatAttributes>().axis, call.in(0).rank());
+  Dim start = 0;
+  for (int i = 0; i < call.input_count(); ++i) {
+    Shape part = call.in(i).shape();
+    if (call.wants(i)) {
+      std::vector<Dim> begin(static_cast<std::size_t>(part.rank()), Dim(0));
+      begin[static_cast<std::size_t>(axis)] = start;
+      call.set(i, slice(call.d(), begin, dims_of(part)));
+    }
+    start = start + part[axis];
+  }
+}
+
+}  // namespace
+
+constinit const OpDef reshape_row{
+    .name = "reshape",
+    .kind = Kind::layout,
+    .summary = "The same elements under another shape.",
+    .operands = operand_names,
+    .infer = infer_reshape,
+    .gradient = [](GradientCall& g) { if (g.wants(0)) g.set(0, call_reshape(g.d(), dims_of(g.in(0).shape()))); },
+    .samples =
+        [](SampleList& s) {
+          s.add({{{3, 4}}}, view_of(ReshapeAttributes{{12}}))
+              .add({{{2, 3, 4}}}, view_of(ReshapeAttributes{{4, 6}}))
+              .add({{{6}}}, view_of(ReshapeAttributes{{1, 2, 3}}))
+              .add({{{0, 4}}}, view_of(ReshapeAttributes{{2, 0}}))
+              .add({{{}}}, view_of(ReshapeAttributes{{1, 1}}));
+        },
+    .errors =
+        [](ErrorList& e) {
+          e.add("12 elements", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, 2}}))
+              .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, -1}}))
+              .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-1, -1}}))
+              .add("-2", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-2, 6}}));
+        },
+    .view = view_reshape};
+
+constinit const OpDef transpose_row{.name = "transpose",
+                                    .kind = Kind::layout,
+                                    .summary = "Axes in another order.",
+                                    .operands = operand_names,
+                                    .infer = infer_transpose,
+                                    .gradient = gradient_of_transpose,
+                                    .samples =
+                                        [](SampleList& s) {
+                                          s.add({{{3, 5}}}, view_of(TransposeAttributes{{1, 0}}))
+                                              .add({{{2, 3, 40}}}, view_of(TransposeAttributes{{2, 0, 1}}))
+                                              .add({{{4, 0, 2}}}, view_of(TransposeAttributes{{0, 2, 1}}))
+                                              .add({{{}}}, view_of(TransposeAttributes{{}}));
+                                        },
+                                    .errors =
+                                        [](ErrorList& e) {
+                                          e.add("an order of 1 axes for rank 2", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0}}))
+                                              .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{1, 1}}))
+                                              .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0, 2}}));
+                                        },
+                                    .view = view_transpose};
+
+constinit const OpDef broadcast_to_row{
+    .name = "broadcast_to",
+    .kind = Kind::layout,
+    .summary = "Repeated up to a shape.",
+    .operands = operand_names,
+    .infer = infer_broadcast_to,
+    .gradient = [](GradientCall& g) { if (g.wants(0)) g.set(0, sum_to(g.d(), g.in(0).shape())); },
+    .samples =
+        [](SampleList& s) {
+          s.add({{{3, 1}}}, view_of(ReshapeAttributes{{3, 4}}))
+              .add({{{5}}}, view_of(ReshapeAttributes{{2, 3, 5}}))
+              .add({{{}}}, view_of(ReshapeAttributes{{2, 3}}))
+              .add({{{1, 4}}}, view_of(ReshapeAttributes{{0, 4}}));
+        },
+    .errors =
+        [](ErrorList& e) {
+          e.add("only axes of size 1 can be repeated", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{3, 8}}))
+              .add("rank 2 is more than the target's 1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{4}}));
+        },
+    .view = view_broadcast_to};
+
+constinit const OpDef slice_row{
+    .name = "slice",
+    .kind = Kind::layout,
+    .summary = "A block of a tensor.",
+    .operands = operand_names,
+    .infer = infer_slice,
+    .gradient = gradient_of_slice,
+    .samples =
+        [](SampleList& s) {
+          s.add({{{5, 6}}}, view_of(SliceAttributes{{1, 2}, {3, 4}, {1, 1}}))
+              .add({{{9}}}, view_of(SliceAttributes{{1}, {4}, {2}}))
+              .add({{{2, 37, 3}}}, view_of(SliceAttributes{{0, 3, 1}, {2, 11, 2}, {1, 3, 1}}))
+              .add({{{4}}}, view_of(SliceAttributes{{4}, {0}, {1}}));
+        },
+    .errors =
+        [](ErrorList& e) {
+          e.add("reaches outside of its 4 elements", {{DType::f32, {4}}}, view_of(SliceAttributes{{2}, {3}, {1}}))
+              .add("one entry per axis", {{DType::f32, {4}}}, view_of(SliceAttributes{{}, {}, {}}))
+              .add("is less than 1", {{DType::f32, {4}}}, view_of(SliceAttributes{{0}, {1}, {0}}));
+        },
+    .view = view_slice};
+
+constinit const OpDef reverse_row{
+    .name = "reverse",
+    .kind = Kind::layout,
+    .summary = "Axes backwards.",
+    .operands = operand_names,
+    .infer = infer_reverse,
+    .gradient =
+        [](GradientCall& g) {
+          if (g.wants(0)) g.set(0, stet::call(reverse_row, {In(g.d())}, view_of(g.attributes<ReverseAttributes>())));
+        },
+    .samples =
+        [](SampleList& s) {
+          s.add({{{5, 6}}}, view_of(ReverseAttributes{{1}}))
+              .add({{{37}}}, view_of(ReverseAttributes{{0}}))
+              .add({{{3, 0}}}, view_of(ReverseAttributes{{0, 1}}));
+        },
+    .errors =
+        [](ErrorList& e) {
+          e.add("axis 1 is out of range", {{DType::f32, {4}}}, view_of(ReverseAttributes{{1}}));
+        },
+    .view = view_reverse};
+
+constinit const OpDef concat_row{
+    .name = "concat",
+    .kind = Kind::layout,
+    .summary = "Tensors one after the other.",
+    .infer = infer_concat,
+    .lower = lower_concat,
+    .gradient = gradient_of_concat,
+    .samples =
+        [](SampleList& s) {
+          s.add({{{2, 3}}, {{2, 5}}}, view_of(ConcatAttributes{1}))
+              .add({{{2, 3}}, {{4, 3}}, {{0, 3}}}, view_of(ConcatAttributes{0}))
+              .add({{{3}}}, view_of(ConcatAttributes{0}))
+              .add({{{2, 1, 33}}, {{2, 2, 33}}}, view_of(ConcatAttributes{-2}));
+        },
+    .errors =
+        [](ErrorList& e) {
+          e.add("sizes of axis 0 in parts 0 and 1, 2 and 3 differ", {{DType::f32, {2, 3}}, {DType::f32, {3, 3}}}, view_of(ConcatAttributes{1}))
+              .add("part 1 has rank 1, part 0 has 2", {{DType::f32, {2, 3}}, {DType::f32, {3}}}, view_of(ConcatAttributes{0}))
+              .add("part 1 is i32, part 0 is f32", {{DType::f32, {2}}, {DType::i32, {2}}}, view_of(ConcatAttributes{0}))
+              .add("axis 3 is out of range", {{DType::f32, {2, 3}}, {DType::f32, {2, 3}}}, view_of(ConcatAttributes{3}));
+        }};
+
+// --- callables
+
+Tensor reshape(In x, std::initializer_list<Dim> shape) { return call_reshape(x, shape); }
+Tensor reshape(In x, const std::vector<Dim>& shape) { return call_reshape(x, shape); }
+
+namespace {
+int rank_of(const In& x) { return x.kind() == In::Kind::tensor && x.tensor().defined() ? x.tensor().rank() : 0; }
+
+[[noreturn]] void fail(const OpDef& row, const In& x, const Problem& problem) {
+  throw_user_error(row.name, row.operands, {&x, 1}, problem, frame_name() ? frame_where() : x.where());
+}
+}  // namespace
+
+Tensor transpose(In x) {
+  TransposeAttributes attributes;
+  for (int axis = rank_of(x); axis-- > 0;) attributes.order.push_back(axis);
+  return call(transpose_row, {x}, view_of(attributes));
+}
+Tensor transpose(In x, const Axes& order) {
+  TransposeAttributes attributes{{order.axes.begin(), order.axes.end()}};
+  return call(transpose_row, {x}, view_of(attributes));
+}
+
+Tensor broadcast_to(In x, const Shape& shape) {
+  ReshapeAttributes attributes{dims_of(shape)};
+  return call(broadcast_to_row, {x}, view_of(attributes));
+}
+
+Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size, const std::vector<std::int64_t>& step) {
+  SliceAttributes attributes{begin, size, step};
+  if (step.empty()) attributes.step.assign(begin.size(), 1);
+  return call(slice_row, {x}, view_of(attributes));
+}
+
+Tensor reverse(In x, const Axes& axes) {
+  ReverseAttributes attributes{{axes.axes.begin(), axes.axes.end()}};
+  return call(reverse_row, {x}, view_of(attributes));
+}
+
+Tensor concat(const std::vector<Tensor>& parts, int axis, Where where) {
+  if (parts.empty())
+    throw UserError(error_text("concat: there are no tensors to put together", where, "give at least one"));
+  std::vector<In> operands;
+  for (const Tensor& part : parts) operands.emplace_back(part, where);
+  ConcatAttributes attributes{axis};
+  return call(concat_row, operands, view_of(attributes));
+}
+
+Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
+  Frame frame("stack", where);
+  std::vector<Tensor> grown;
+  for (const Tensor& part : parts) grown.push_back(expand_dims(In(part, where), axis));
+  return concat(grown, axis, where);
+}
+
+Tensor expand_dims(In x, int axis) {
+  Frame frame("expand_dims", x.where());
+  int rank = rank_of(x);
+  int at = 0;
+  try {
+    at = normalize_axis(axis, rank + 1);
+  } catch (const Problem& problem) {
+    fail(reshape_row, x, problem);
+  }
+  std::vector<Dim> sizes = x.kind() == In::Kind::tensor && x.tensor().defined() ? dims_of(x.tensor().shape()) : std::vector<Dim>();
+  sizes.insert(sizes.begin() + at, Dim(1));
+  return call_reshape(x, sizes);
+}
+
+Tensor squeeze(In x) {
+  Frame frame("squeeze", x.where());
+  std::vector<Dim> sizes;
+  if (x.kind() == In::Kind::tensor && x.tensor().defined())
+    for (const Dim& dim : x.tensor().shape())
+      if (prove_equal(dim, 1) != Proof::yes) sizes.push_back(dim);
+  return call_reshape(x, sizes);
+}
+
+Tensor squeeze(In x, const Axes& axes) {
+  Frame frame("squeeze", x.where());
+  std::vector<Dim> sizes;
+  try {
+    std::vector<int> gone = normalize_axes(axes.axes, rank_of(x));
+    for (int axis = 0; axis < rank_of(x); ++axis) {
+      Dim size = x.tensor().dim(axis);
+      if (std::find(gone.begin(), gone.end(), axis) == gone.end())
+        sizes.push_back(size);
+      else if (!require(size, Relation::equal, 1, {"squeeze", "squeezed size", x.where()}))
+        throw Problem(text("axis ", axis, " has ", size, " elements, not one"), "squeeze only axes of size 1");
+    }
+  } catch (const Problem& problem) {
+    fail(reshape_row, x, problem);
+  }
+  return call_reshape(x, sizes);
+}
+
+// --- indexing
+
+namespace {
+
+struct IndexedAxis {
+  std::int64_t begin = 0, size = 0, step = 1;
+};
+
+IndexedAxis resolve_range(const Range& range, std::int64_t extent, int axis) {
+  if (range.step == 0) throw Problem(text("the step of axis ", axis, " is 0"), "use a positive or negative step");
+  bool forward = range.step > 0;
+  auto bound = [&](std::optional<std::int64_t> given, std::int64_t missing) {
+    if (!given) return missing;
+    std::int64_t at = *given < 0 ? (*given < -extent ? -1 - extent : *given) + extent : *given;
+    std::int64_t low = forward ? 0 : -1, high = forward ? extent : extent - 1;
+    return std::clamp(at, low, std::max(low, high));
+  };
+  std::int64_t begin = bound(range.begin, forward ? 0 : extent - 1), end = bound(range.end, forward ? extent : -1);
+  std::int64_t distance = forward ? end - begin : begin - end;
+  std::int64_t step = range.step == INT64_MIN ? INT64_MAX : forward ? range.step : -range.step;
+  std::int64_t size = distance <= 0 ? 0 : (distance - 1) / step + 1;
+  return {begin, size, forward ? step : -step};
+}
+
+}  // namespace
+
+Tensor Tensor::operator[](const Indices& indices) const {
+  Frame frame("indexing", indices.where);
+  In self(*this, indices.where);
+  const TensorNode& node = defined_node(*this, "indexing", frame_where());
+  try {
+    int named = 0, ellipses = 0;
+    for (const Index& index : indices.entries) {
+      named += index.kind == Index::Kind::position || index.kind == Index::Kind::range;
+      ellipses += index.kind == Index::Kind::ellipsis;
+    }
+    if (ellipses > 1) throw Problem("more than one ellipsis", "use one at most");
+    if (named > node.rank) throw Problem(text(named, " indices for rank ", int{node.rank}), "give one index per axis at most");
+    SliceAttributes part;
+    std::vector<Dim> final_shape;
+    std::vector<int> backwards;
+    int axis = 0;
+    auto take = [&](const Range& range, bool keep) {
+      std::int64_t extent = node.sizes[axis];
+      IndexedAxis one = resolve_range(range, extent, axis);
+      if (one.step < 0) {
+        // Forwards through the same elements, then reversed.
+        backwards.push_back(axis);
+        one.begin = one.size ? one.begin + (one.size - 1) * one.step : 0;
+        one.step = -one.step;
+      }
+      if (one.size <= 1) one.step = 1;
+      part.begin.push_back(std::min(one.begin, extent));
+      part.size.push_back(one.size);
+      part.step.push_back(one.step);
+      if (keep) final_shape.push_back(one.size);
+      ++axis;
+    };
+    auto rest = [&](int count) {
+      for (int i = 0; i < count; ++i) take(Range{}, true);
+    };
+    for (const Index& index : indices.entries) {
+      if (index.kind == Index::Kind::newaxis) {
+        final_shape.push_back(1);
+      } else if (index.kind == Index::Kind::ellipsis) {
+        rest(node.rank - named);
+      } else if (index.kind == Index::Kind::range) {
+        take(index.range, true);
+      } else {
+        std::int64_t extent = node.sizes[axis], at = index.position < 0 ? index.position + extent : index.position;
+        if (at < 0 || at >= extent)
+          throw Problem(text("index ", index.position, " is out of range for axis ", axis, " of size ", extent),
+                        extent ? text("allowed are ", -extent, " to ", extent - 1) : std::string("the axis is empty"));
+        take(Range{at, at + 1, 1}, false);
+      }
+    }
+    rest(node.rank - axis);
+    Tensor out = call(slice_row, {self}, view_of(part));
+    if (!backwards.empty()) out = call(reverse_row, {In(out, indices.where)}, view_of(ReverseAttributes{backwards}));
+    // Positions drop axes of size 1 and newaxis adds some: nothing moves.
+    bool changes = false;
+    for (const Index& index : indices.entries)
+      changes |= index.kind == Index::Kind::newaxis || index.kind == Index::Kind::position;
+    return changes ? call_reshape(In(out, indices.where), final_shape) : out;
+  } catch (const Problem& problem) {
+    throw_user_error("indexing", operand_names, {&self, 1}, problem, frame_where());
+  }
+}
+
+}  // namespace stet

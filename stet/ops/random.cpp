@@ -1,0 +1,211 @@
+// Random numbers. Element i of a call is a function of (seed, counter + i) alone: Philox 4x32 with 10 rounds, written as
+// an Expr, so it vectorises, fuses, and gives the same numbers whatever the threads do.
+//
+// Philox: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+#include <mutex>
+
+#include "stet/compiler/lower.h"
+#include "stet/core/call.h"
+#include "stet/ir/graph.h"
+#include "stet/ops/ops.h"
+#include "stet/ops/samples.h"
+#include "stet/ops/table.h"
+
+namespace stet {
+namespace {
+
+constexpr const char* operand_names[] = {"seed", "counter", "first", "second"};
+
+struct RandomAttributes {
+  std::vector<Dim> shape;
+  DType dtype = DType::f32;
+  static constexpr auto fields() {
+    return std::tuple(field("shape", &RandomAttributes::shape), field("dtype", &RandomAttributes::dtype));
+  }
+};
+
+Expr low_word(Expr x) { return scalar::logical_and(x, constant(std::int64_t{0xFFFFFFFF}, DType::i64)); }
+Expr high_word(Expr x) { return scalar::shift_right(x, 32); }
+
+/// The four words (as i64 values below 2^32) for a 64-bit counter and a 64-bit key.
+std::array<Expr, 4> philox(Expr counter, Expr key) {
+  constexpr std::int64_t multiplier_0 = 0xD2511F53, multiplier_1 = 0xCD9E8D57;
+  constexpr std::int64_t weyl_0 = 0x9E3779B9, weyl_1 = 0xBB67AE85;
+  Expr zero = constant(std::int64_t{0}, DType::i64);
+  std::array<Expr, 4> x = {low_word(counter), high_word(counter), zero, zero};
+  Expr k0 = low_word(key), k1 = high_word(key);
+  for (int round = 0; round < 10; ++round) {
+    // Products of 32-bit words are exact in 64 bits, whatever their sign bit says.
+    Expr p0 = x[0] * multiplier_0, p1 = x[2] * multiplier_1;
+    x = {scalar::logical_xor(scalar::logical_xor(high_word(p1), x[1]), k0), low_word(p1),
+         scalar::logical_xor(scalar::logical_xor(high_word(p0), x[3]), k1), low_word(p0)};
+    k0 = low_word(k0 + weyl_0);
+    k1 = low_word(k1 + weyl_1);
+  }
+  return x;
+}
+
+/// Uniform in [0, 1): the top bits of a word, as many as the type has.
+Expr unit_interval(const std::array<Expr, 4>& words, int first, DType type) {
+  auto at = static_cast<std::size_t>(first);
+  if (type == DType::f64) {
+    Expr bits = scalar::logical_or(scalar::shift_left(scalar::shift_right(words[at], 5), 26),
+                                   scalar::shift_right(words[at + 1], 6));
+    return scalar::cast(bits, DType::f64) * 0x1p-53;
+  }
+  return scalar::cast(scalar::shift_right(words[at], 8), DType::f32) * 0x1p-24;
+}
+
+std::array<Expr, 4> words_here() {
+  return philox(operand(1, DType::i64) + loop_index(0), operand(0, DType::i64));
+}
+
+/// minval + u * (maxval - minval), kept below maxval where rounding would reach it.
+Expr uniform_body(DType dtype) {
+  DType type = compute_type(dtype);
+  Expr low = operand(2, type), high = operand(3, type);
+  Expr value = low + unit_interval(words_here(), 0, type) * (high - low);
+  value = scalar::select(value < high, value, low);
+  Expr rounded = scalar::cast(value, dtype);
+  // f16 and bf16 may round up to maxval.
+  return dtype == type ? rounded : scalar::select(scalar::cast(rounded, type) < high, rounded, scalar::cast(low, dtype));
+}
+
+/// Box and Muller: sqrt(-2 log(1 - u)) cos(2 pi v).
+Expr normal_body(DType dtype) {
+  DType type = compute_type(dtype);
+  std::array<Expr, 4> words = words_here();
+  Expr u = unit_interval(words, 0, type), v = unit_interval(words, 2, type);
+  Expr radius = scalar::sqrt(scalar::log(1 - u) * -2);
+  Expr value = operand(2, type) + operand(3, type) * (radius * scalar::cos(v * 6.283185307179586476925));
+  return scalar::cast(value, dtype);
+}
+
+/// low + (64 random bits scaled to the range), by the high half of a product.
+Expr randint_body(DType dtype) {
+  std::array<Expr, 4> words = words_here();
+  Expr low = operand(2, DType::i64), count = operand(3, DType::i64) - low;
+  // (word * count) >> 32 for a 32-bit word; ranges beyond 32 bits take 63 bits modulo the range.
+  Expr narrow = high_word(words[0] * count);
+  Expr wide = scalar::modulo(scalar::shift_right(scalar::logical_or(scalar::shift_left(words[0], 32), words[1]), 1), count);
+  Expr offset = scalar::select(count < std::int64_t{1} << 31, narrow, wide);
+  return scalar::cast(low + offset, dtype);
+}
+
+void infer_random(InferCall& call, bool integers) {
+  const auto& attributes = call.attributes<RandomAttributes>();
+  call.require(integers ? is_integer(attributes.dtype) : is_floating(attributes.dtype),
+               text("random numbers of ", attributes.dtype, " do not exist here"),
+               integers ? "choose an integer dtype" : "choose a floating dtype, or randint");
+  call.result(attributes.dtype, Shape(std::span<const Dim>(attributes.shape)));
+}
+
+void lower_random(LowerCall& call, Expr body) {
+  // One flat loop: an element's number is its position in row-major order.
+  Kernel kernel;
+  kernel.name = call.node().op->name;
+  kernel.body = body;
+  kernel.loops = {{call.out().shape.element_count(), false}};
+  for (int i = 0; i < 4; ++i) kernel.operands.push_back(LowerCall::access(call.place(i), call.in(i).dtype, {}, 1));
+  Place to = call.result();
+  kernel.result = {.source = Access::memory, .dtype = call.out().dtype, .buffer = to.buffer, .address = {to.layout.offset, {1}}, .guards = {}, .indirections = {}};
+  call.kernel(std::move(kernel));
+}
+
+void no_samples(SampleList&) {}
+
+// --- the process's generator
+
+struct Generator {
+  std::mutex guard;
+  std::uint64_t seed = 0;
+  std::uint64_t counter = 0;
+};
+Generator& generator() {
+  static Generator* const one = new Generator;
+  return *one;
+}
+
+Tensor draw(const OpDef& row, const char* name, const Shape& shape, DType dtype, In first, In second, Where where) {
+  Frame frame(name, where);
+  RandomAttributes attributes{{shape.begin(), shape.end()}, dtype};
+  std::int64_t seed = 0, counter = 0, count = shape.element_count().value(where);
+  {
+    Generator& g = generator();
+    std::lock_guard lock(g.guard);
+    seed = static_cast<std::int64_t>(g.seed);
+    counter = static_cast<std::int64_t>(g.counter);
+    g.counter += static_cast<std::uint64_t>(count);
+  }
+  return call(row, {In(Tensor(seed), where), In(Tensor(counter), where), first, second}, view_of(attributes));
+}
+
+/// A parameter in the type that the row computes in.
+Tensor parameter(double value, DType dtype) {
+  return compute_type(floating_type(dtype)) == DType::f64 ? Tensor(value) : Tensor(static_cast<float>(value));
+}
+
+[[noreturn]] void refuse(const char* name, const std::string& what, Where where, const std::string& advice) {
+  throw UserError(error_text(text(name, ": ", what), where, advice));
+}
+
+}  // namespace
+
+constinit const OpDef uniform_row{
+    .name = "uniform",
+    .kind = Kind::random,
+    .summary = "Uniform random numbers.",
+    .operands = operand_names,
+    .infer = [](InferCall& c) { infer_random(c, false); },
+    .lower = [](LowerCall& c) { lower_random(c, uniform_body(c.out().dtype)); },
+    .samples = no_samples};
+constinit const OpDef normal_row{
+    .name = "normal",
+    .kind = Kind::random,
+    .summary = "Normal random numbers.",
+    .operands = operand_names,
+    .infer = [](InferCall& c) { infer_random(c, false); },
+    .lower = [](LowerCall& c) { lower_random(c, normal_body(c.out().dtype)); },
+    .samples = no_samples};
+constinit const OpDef randint_row{
+    .name = "randint",
+    .kind = Kind::random,
+    .summary = "Uniform random integers.",
+    .operands = operand_names,
+    .infer = [](InferCall& c) { infer_random(c, true); },
+    .lower = [](LowerCall& c) { lower_random(c, randint_body(c.out().dtype)); },
+    .samples = no_samples};
+
+namespace random {
+
+void seed(std::uint64_t value) {
+  Generator& g = generator();
+  std::lock_guard lock(g.guard);
+  g.seed = value;
+  g.counter = 0;
+}
+
+Tensor uniform(const Shape& shape, UniformOptions options, Where where) {
+  if (!(options.minval <= options.maxval))
+    refuse("random::uniform", text("minval ", options.minval, " is not below maxval ", options.maxval), where, "swap them");
+  return draw(uniform_row, "random::uniform", shape, options.dtype, In(parameter(options.minval, options.dtype), where),
+              In(parameter(options.maxval, options.dtype), where), where);
+}
+
+Tensor normal(const Shape& shape, NormalOptions options, Where where) {
+  if (!(options.stddev >= 0))
+    refuse("random::normal", text("stddev ", options.stddev, " is not 0 or more"), where, "a spread is not negative");
+  return draw(normal_row, "random::normal", shape, options.dtype, In(parameter(options.mean, options.dtype), where),
+              In(parameter(options.stddev, options.dtype), where), where);
+}
+
+Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options, Where where) {
+  if (low >= high) refuse("random::randint", text("low ", low, " is not below high ", high), where, "high is excluded");
+  if (is_integer(options.dtype) && (low < row(options.dtype).lowest || high - 1 > row(options.dtype).highest))
+    refuse("random::randint", text(low, " to ", high, " does not fit into ", options.dtype), where, "choose a wider dtype");
+  return draw(randint_row, "random::randint", shape, options.dtype, In(Tensor(low), where), In(Tensor(high), where), where);
+}
+
+}  // namespace random
+
+}  // namespace stet

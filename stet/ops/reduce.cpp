@@ -1,0 +1,260 @@
+// Reductions: a row each, and their callables.
+#include <algorithm>
+
+#include "stet/core/call.h"
+#include "stet/core/gradient.h"
+#include "stet/ir/graph.h"
+#include "stet/ops/ops.h"
+#include "stet/ops/samples.h"
+#include "stet/ops/sum_to.h"
+#include "stet/ops/table.h"
+
+namespace stet {
+namespace {
+
+constexpr const char* operand_names[] = {"x"};
+
+// --- types
+
+DType accumulated_sum(DType d) { return compute_type(sum_type(d)); }
+DType accumulated_mean(DType d) { return compute_type(floating_type(d)); }
+DType accumulated_extreme(DType d) { return compute_type(d); }
+DType position(DType) { return DType::i64; }
+DType same(DType d) { return d; }
+
+void infer_reduce(InferCall& call, DType result) {
+  const auto& attributes = call.attributes<ReduceAttributes>();
+  std::vector<std::int64_t> asked(attributes.axes.begin(), attributes.axes.end());
+  std::vector<int> axes = normalize_axes(asked, call.rank(0));
+  call.result(result, reduce(call.shape(0), axes, attributes.keepdims));
+}
+
+/// An extreme of nothing does not exist.
+void infer_extreme(InferCall& call, DType result) {
+  for (int axis : call.attributes<ReduceAttributes>().axes)
+    call.check(0, Relation::less, call.shape(0)[axis], "an empty axis has no largest or smallest element",
+               "make sure the axis has at least one element");
+  infer_reduce(call, result);
+}
+
+// --- gradients
+
+/// The gradient as if the reduction had kept its axes, so that it broadcasts against the operand.
+Tensor kept(GradientCall& call, const Tensor& reduced) {
+  const auto& attributes = call.attributes<ReduceAttributes>();
+  if (attributes.keepdims) return reduced;
+  std::vector<Dim> sizes;
+  Shape shape = call.in(0).shape();
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    bool gone = std::find(attributes.axes.begin(), attributes.axes.end(), axis) != attributes.axes.end();
+    sizes.push_back(gone ? Dim(1) : shape[axis]);
+  }
+  return reshape(reduced, sizes);
+}
+
+Dim reduced_count(GradientCall& call) {
+  Dim count = 1;
+  for (int axis : call.attributes<ReduceAttributes>().axes) count = count * call.in(0).dim(axis);
+  return count;
+}
+
+void gradient_of_extreme(GradientCall& call) {
+  if (!call.wants(0)) return;
+  // Equal extremes share the gradient equally, as in JAX.
+  const auto& attributes = call.attributes<ReduceAttributes>();
+  Tensor chosen = cast(equal(call.in(0), kept(call, call.out())), call.in(0).dtype());
+  ReduceAttributes keep{attributes.axes, true, {}, {}, {}};
+  Tensor share = stet::call(sum_row, {In(chosen)}, view_of(keep));
+  call.set(0, chosen * (kept(call, call.d()) / share));
+}
+
+// --- samples
+
+void samples_of_reduce(SampleList& list) {
+  auto attributes = [](std::vector<int> axes, bool keepdims) { return ReduceAttributes{std::move(axes), keepdims, {}, {}, {}}; };
+  list.add({{{3, 4}}}, view_of(attributes({0, 1}, false)))
+      .add({{{7, 33}}}, view_of(attributes({1}, false)))
+      .add({{{33, 7}}}, view_of(attributes({0}, true)))
+      .add({{{2, 5, 37}}}, view_of(attributes({1}, false)))
+      .add({{{4, 3, 2, 5}}}, view_of(attributes({0, 2}, true)))
+      .add({{{1, 1}}}, view_of(attributes({0}, false)))
+      .add({{{}}}, view_of(attributes({}, false)))
+      .add({{{70001}}}, view_of(attributes({0}, false)))
+      .add({{{9001, 3}}}, view_of(attributes({0}, false)));
+}
+void samples_with_empty(SampleList& list) {
+  samples_of_reduce(list);
+  ReduceAttributes attributes{{0}, false, {}, {}, {}};
+  list.add({{{0, 4}}}, view_of(attributes));
+}
+void samples_of_position(SampleList& list) {
+  auto attributes = [](int axis, bool keepdims) { return ReduceAttributes{{axis}, keepdims, {}, {}, {}}; };
+  list.add({{{3, 4}}}, view_of(attributes(1, false)))
+      .add({{{33, 7}}}, view_of(attributes(0, true)))
+      .add({{{2, 70, 5}}}, view_of(attributes(1, false)))
+      .add({{{300}}}, view_of(attributes(0, false)));
+}
+void errors_of_reduce(ErrorList& list) {
+  auto attributes = [](std::vector<int> axes) { return ReduceAttributes{std::move(axes), false, {}, {}, {}}; };
+  list.add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(attributes({2})))
+      .add("axis -3 is out of range", {{DType::f32, {3, 4}}}, view_of(attributes({-3})))
+      .add("repeated", {{DType::f32, {3, 4}}}, view_of(attributes({1, 1})));
+}
+void errors_of_extreme(ErrorList& list) {
+  errors_of_reduce(list);
+  ReduceAttributes attributes{{0}, false, {}, {}, {}};
+  list.add("an empty axis has no largest or smallest element", {{DType::f32, {0, 4}}}, view_of(attributes));
+}
+
+}  // namespace
+
+constinit const OpDef sum_row{
+    .name = "sum",
+    .kind = Kind::reduce,
+    .summary = "Sum over axes.",
+    .operands = operand_names,
+    .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
+    .gradient = [](GradientCall& g) { if (g.wants(0)) g.set(0, broadcast_to(kept(g, g.d()), g.in(0).shape())); },
+    .samples = samples_with_empty,
+    .errors = errors_of_reduce,
+    .combine = Combine::sum,
+    .accumulator = accumulated_sum,
+    .reduced = sum_type};
+
+constinit const OpDef mean_row{
+    .name = "mean",
+    .kind = Kind::reduce,
+    .summary = "Mean over axes.",
+    .operands = operand_names,
+    .infer = [](InferCall& c) { infer_reduce(c, floating_type(c.dtype(0))); },
+    .gradient =
+        [](GradientCall& g) {
+          if (g.wants(0)) g.set(0, broadcast_to(kept(g, g.d()) / reduced_count(g), g.in(0).shape()));
+        },
+    .samples = samples_of_reduce,
+    .errors = errors_of_reduce,
+    .combine = Combine::sum,
+    .accumulator = accumulated_mean,
+    .reduced = floating_type,
+    .divides_by_count = true};
+
+constinit const OpDef prod_row{
+    .name = "prod",
+    .kind = Kind::reduce,
+    .summary = "Product over axes.",
+    .operands = operand_names,
+    .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
+    .gradient =
+        [](GradientCall& g) {
+          if (g.wants(0)) g.set(0, kept(g, g.d()) * (kept(g, g.out()) / g.in(0)));
+        },
+    .samples = samples_with_empty,
+    .errors = errors_of_reduce,
+    .combine = Combine::product,
+    .accumulator = accumulated_sum,
+    .reduced = sum_type};
+
+constinit const OpDef max_row{.name = "max",
+                              .kind = Kind::reduce,
+                              .summary = "Largest element over axes.",
+                              .operands = operand_names,
+                              .infer = [](InferCall& c) { infer_extreme(c, c.dtype(0)); },
+                              .gradient = gradient_of_extreme,
+                              .samples = samples_of_reduce,
+                              .errors = errors_of_extreme,
+                              .combine = Combine::maximum,
+                              .accumulator = accumulated_extreme,
+                              .reduced = same};
+
+constinit const OpDef min_row{.name = "min",
+                              .kind = Kind::reduce,
+                              .summary = "Smallest element over axes.",
+                              .operands = operand_names,
+                              .infer = [](InferCall& c) { infer_extreme(c, c.dtype(0)); },
+                              .gradient = gradient_of_extreme,
+                              .samples = samples_of_reduce,
+                              .errors = errors_of_extreme,
+                              .combine = Combine::minimum,
+                              .accumulator = accumulated_extreme,
+                              .reduced = same};
+
+constinit const OpDef argmax_row{.name = "argmax",
+                                 .kind = Kind::reduce,
+                                 .summary = "Position of the largest element along an axis.",
+                                 .operands = operand_names,
+                                 .infer = [](InferCall& c) { infer_extreme(c, DType::i64); },
+                                 .samples = samples_of_position,
+                                 .errors = errors_of_extreme,
+                                 .combine = Combine::argmax,
+                                 .accumulator = accumulated_extreme,
+                                 .reduced = position};
+
+constinit const OpDef argmin_row{.name = "argmin",
+                                 .kind = Kind::reduce,
+                                 .summary = "Position of the smallest element along an axis.",
+                                 .operands = operand_names,
+                                 .infer = [](InferCall& c) { infer_extreme(c, DType::i64); },
+                                 .samples = samples_of_position,
+                                 .errors = errors_of_extreme,
+                                 .combine = Combine::argmin,
+                                 .accumulator = accumulated_extreme,
+                                 .reduced = position};
+
+namespace {
+
+int rank_of(const In& x) { return x.kind() == In::Kind::tensor && x.tensor().defined() ? x.tensor().rank() : 0; }
+
+/// `axes` absent: all of them.
+Tensor reduced(const OpDef& row, const In& x, const Axes* axes, ReduceOptions options) {
+  ReduceAttributes attributes;
+  attributes.keepdims = options.keepdims;
+  int rank = rank_of(x);
+  if (!axes) {
+    for (int axis = 0; axis < rank; ++axis) attributes.axes.push_back(axis);
+  } else {
+    try {
+      attributes.axes = normalize_axes(axes->axes, rank);
+    } catch (const Problem& problem) {
+      throw_user_error(row.name, row.operands, {&x, 1}, problem, frame_name() ? frame_where() : x.where());
+    }
+  }
+  return call(row, {x}, view_of(attributes));
+}
+
+}  // namespace
+
+#define STET_REDUCTION(name)                                                    \
+  Tensor name(In x) { return reduced(name##_row, x, nullptr, {}); }             \
+  Tensor name(In x, const Axes& axes, ReduceOptions options) { return reduced(name##_row, x, &axes, options); }
+STET_REDUCTION(sum)
+STET_REDUCTION(mean)
+STET_REDUCTION(prod)
+STET_REDUCTION(max)
+STET_REDUCTION(min)
+#undef STET_REDUCTION
+
+Tensor argmax(In x, int axis, ReduceOptions options) {
+  Axes one(axis);
+  return reduced(argmax_row, x, &one, options);
+}
+Tensor argmin(In x, int axis, ReduceOptions options) {
+  Axes one(axis);
+  return reduced(argmin_row, x, &one, options);
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  Shape from = x.shape();
+  if (identical(from, shape)) return x;
+  int extra = from.rank() - shape.rank();
+  ReduceAttributes attributes;
+  attributes.keepdims = true;
+  for (int axis = 0; axis < from.rank(); ++axis) {
+    bool repeated = axis < extra || (prove_equal(shape[axis - extra], 1) == Proof::yes &&
+                                     prove_equal(from[axis], 1) != Proof::yes);
+    if (repeated) attributes.axes.push_back(axis);
+  }
+  Tensor summed = attributes.axes.empty() ? x : call(sum_row, {In(x)}, view_of(attributes));
+  return extra > 0 ? reshape(summed, std::vector<Dim>(shape.begin(), shape.end())) : summed;
+}
+
+}  // namespace stet

@@ -1,0 +1,126 @@
+// Program: what a compiled graph does, a flat list of steps over numbered buffers.
+//
+// Life of a call: accepts(sizes) binds the symbols, or says that this program is for other sizes; bind() evaluates every
+// size and plans memory, once per set of sizes; BoundProgram::run() runs it, from any number of threads at once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stet/base/shape.h"
+#include "stet/base/dtype.h"
+#include "stet/ir/op.h"
+#include "stet/runtime/buffer.h"
+
+namespace stet {
+
+/// A step whose sizes are known. Immutable, so that threads can share it.
+class BoundStep {
+ public:
+  virtual ~BoundStep() = default;
+  /// `buffers` is the program's table. Throws Problem when a run-time check fails.
+  virtual void run(void* const* buffers) const = 0;
+};
+
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual std::unique_ptr<BoundStep> bind(const Bindings&) const = 0;
+  virtual std::string str() const = 0;
+  std::vector<int> reads, writes;  // program buffers
+};
+
+struct ProgramBuffer {
+  enum Role : std::uint8_t { input, result, temporary, constant } role = temporary;
+  DType dtype = DType::f32;
+  Dim elements = 0;
+  std::string bytes = {};  // of a constant
+};
+
+struct ProgramInput {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::vector<Dim> strides = {};  // empty: dense
+};
+
+struct ProgramResult {
+  DType dtype = DType::f32;
+  Shape shape;
+  int buffer = 0;
+};
+
+/// After step `after`, the i64 in `buffer` is the value of a late symbol.
+struct LateSize {
+  int after = 0;
+  int buffer = 0;
+  int symbol = 0;
+};
+
+/// The sizes of an input and, where it is not dense, its strides in elements.
+struct ConcreteInput {
+  std::span<const std::int64_t> sizes;
+  std::span<const std::int64_t> strides;  // empty: dense
+};
+
+class BoundProgram;
+
+class Program : public std::enable_shared_from_this<Program> {
+ public:
+  std::shared_ptr<SymbolScope> scope;
+  std::vector<ProgramInput> inputs;
+  std::vector<int> dim_symbols;  // symbols bound by integers that come with the call (sizes in attributes)
+  std::vector<ProgramResult> results;
+  std::vector<ProgramBuffer> buffers;  // inputs first, in order, then results, then the rest
+  std::vector<std::unique_ptr<Step>> steps;
+  std::vector<LateSize> late;
+  std::vector<Fact> facts;                 // beyond what the inputs' shapes say
+  std::vector<InferCall::Check> checks;    // Problems when they fail
+
+  /// The symbols' values if the sizes fit this program: every input's sizes equal its shape, and all facts hold.
+  std::optional<Bindings> accepts(std::span<const ConcreteInput> inputs, std::span<const std::int64_t> dims) const;
+  /// Throws Problem if a check fails or a size is too large.
+  std::shared_ptr<const BoundProgram> bind(Bindings bindings) const;
+  /// Inputs, buffers and steps, for people.
+  std::string str() const;
+};
+
+class BoundProgram {
+ public:
+  /// Sizes of the results; not of a program with late sizes.
+  const std::vector<std::vector<std::int64_t>>& result_sizes() const { return result_sizes_; }
+  DType result_type(std::size_t number = 0) const { return program_->results[number].dtype; }
+  bool has_late_sizes() const { return !program_->late.empty(); }
+
+  /// Runs the program on the inputs' memory; `results` receives one fresh buffer per result.
+  void run(void* const* inputs, Buffer* results) const;
+  /// The same for programs with late sizes, which also tell the results' sizes.
+  void run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const;
+
+  std::size_t arena_bytes() const { return arena_bytes_; }
+
+ private:
+  friend class Program;
+  std::vector<void*> fixed_table(void* const* inputs) const;
+
+  std::shared_ptr<const Program> program_;
+  Bindings bindings_;
+  std::vector<std::unique_ptr<BoundStep>> steps_;  // up to the first late size
+  std::vector<std::vector<std::int64_t>> result_sizes_;
+  std::vector<std::size_t> result_bytes_;
+  std::vector<std::size_t> offsets_;  // of temporaries in the arena, by buffer number
+  std::size_t arena_bytes_ = 0;
+};
+
+/// Blocks with lifetimes placed in one arena: no two that live at the same time overlap.
+struct PlannedBlock {
+  std::size_t bytes = 0;
+  int first = 0, last = 0;  // steps, inclusive
+  std::size_t offset = 0;   // filled in
+};
+/// Greedy by size; returns the arena's size.
+std::size_t plan_memory(std::span<PlannedBlock> blocks);
+
+}  // namespace stet
