@@ -24,9 +24,7 @@ namespace {
 using namespace stet;
 using namespace stet::cpu;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 struct Shape {
   const char* layout;
@@ -35,7 +33,7 @@ struct Shape {
 
 std::vector<Shape> shapes() {
   std::vector<Shape> out;
-  const std::int64_t triples[][3] = {{32, 128, 784}, {32, 10, 128},    {1, 512, 512},   {8, 64, 64},
+  const std::int64_t triples[][3] = {{32, 128, 784},  {32, 10, 128},   {1, 512, 512},      {8, 64, 64},
                                      {128, 512, 512}, {512, 512, 512}, {2048, 2048, 2048}, {256, 3072, 768}};
   for (const auto& t : triples) {
     // Forward, weight gradient and input gradient of one layer: y = x w, dw = xᵀ dy, dx = dy wᵀ.
@@ -88,6 +86,25 @@ const char* name_of(GemmMethod method) {
   }
 }
 
+/// f64 has no library to compare with: GFLOP/s with one thread and with two.
+void measure_f64(const Shape& shape, double seconds) {
+  bool left = shape.layout[0] == 'T', right = shape.layout[1] == 'T';
+  std::int64_t m = shape.m, n = shape.n, k = shape.k;
+  std::vector<double> a(static_cast<std::size_t>(m * k), 0.5), b(static_cast<std::size_t>(k * n), 0.25),
+      c(static_cast<std::size_t>(m * n));
+  GemmKernel kernel({f64, left, right, {}});
+  GemmArguments arguments{
+      m, n, k, 1, {a.data(), left ? m : k, 0, m * k}, {b.data(), right ? k : n, 0, k * n}, {c.data(), n, 0, m * n}, {}};
+  std::printf("| f64 %s %lld,%lld,%lld | %s |", shape.layout, static_cast<long long>(m), static_cast<long long>(n),
+              static_cast<long long>(k), name_of(gemm_method(kernel.spec(), m, n, k)));
+  double operations = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  for (int threads : {1, 2}) {
+    set_thread_count(threads);
+    std::printf(" – | %.1f | – |", operations / shortest([&] { kernel.run(arguments); }, seconds) * 1e-9);
+  }
+  std::printf("\n");
+}
+
 void measure(const Shape& shape, double seconds) {
   bool left = shape.layout[0] == 'T', right = shape.layout[1] == 'T';
   std::int64_t m = shape.m, n = shape.n, k = shape.k;
@@ -99,8 +116,8 @@ void measure(const Shape& shape, double seconds) {
   };
   std::vector<float> a = matrix(m * k), b = matrix(k * n), c = matrix(m * n);
   GemmKernel kernel({f32, left, right, {}});
-  GemmArguments arguments{m, n, k, 1, {a.data(), left ? m : k, 0, m * k}, {b.data(), right ? k : n, 0, k * n},
-                          {c.data(), n, 0, m * n}, {}};
+  GemmArguments arguments{
+      m, n, k, 1, {a.data(), left ? m : k, 0, m * k}, {b.data(), right ? k : n, 0, k * n}, {c.data(), n, 0, m * n}, {}};
   std::printf("| %s %lld,%lld,%lld | %s |", shape.layout, static_cast<long long>(m), static_cast<long long>(n),
               static_cast<long long>(k), name_of(gemm_method(kernel.spec(), m, n, k)));
   for (int threads : {1, 2}) {
@@ -130,9 +147,16 @@ void measure(const Shape& shape, double seconds) {
 
 int main(int argc, char** argv) {
   double seconds = argc > 1 ? std::atof(argv[1]) : 0.3;
-  std::printf("| op M,N,K | how | dnnl 1T | stet 1T | ratio | dnnl 2T | stet 2T | ratio |\n|---|---|---|---|---|---|---|---|\n");
+  std::printf(
+      "| op M,N,K | how | dnnl 1T | stet 1T | ratio | dnnl 2T | stet 2T | ratio "
+      "|\n|---|---|---|---|---|---|---|---|\n");
   for (const Shape& shape : shapes()) {
     std::string label = text(shape.layout, " ", shape.m, ",", shape.n, ",", shape.k);
     if (argc <= 2 || label.find(argv[2]) != std::string::npos) measure(shape, seconds);
   }
+  for (const char* layout : {"NN", "TN", "NT"})
+    for (std::int64_t size : {64, 512, 1536}) {
+      std::string label = text("f64 ", layout, " ", size, ",", size, ",", size);
+      if (argc <= 2 || label.find(argv[2]) != std::string::npos) measure_f64({layout, size, size, size}, seconds);
+    }
 }

@@ -1,11 +1,13 @@
 # What a user gets: the library, the public headers, and how to find them.
 
 # <stet/stet.h> and everything it includes.
-file(GLOB STET_PUBLIC_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-     stet/stet.h
-     stet/base/where.h stet/base/export.h stet/base/error.h stet/base/dtype.h stet/base/dim.h stet/base/shape.h
-     stet/runtime/buffer.h stet/runtime/parallel.h
-     stet/core/*.h stet/ops/*.h stet/ops/*.def)
+set(STET_PUBLIC_HEADERS
+    stet/stet.h
+    stet/base/where.h stet/base/export.h stet/base/error.h stet/base/dtype.h stet/base/dim.h stet/base/shape.h
+    stet/runtime/buffer.h stet/runtime/parallel.h
+    stet/core/tensor.h stet/core/in.h stet/core/dim_host.h
+    stet/ops/ops.h stet/ops/elementwise.def
+    stet/data/idx.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)
@@ -14,6 +16,7 @@ endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/generated/stet/base/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stet/base)
 
 install(TARGETS stet EXPORT stetTargets)
+install(TARGETS stet_command)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/stet)
 install(EXPORT stetTargets NAMESPACE stet:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/stetConfig.cmake.in generated/stetConfig.cmake INSTALL_DESTINATION ${package_folder})

@@ -40,4 +40,8 @@ if(NOT STET_SANITIZE)
   add_test(NAME install COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR}
            ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
   set_tests_properties(install PROPERTIES TIMEOUT 600)
+  # The programs in README.md and docs/ do what the pages say.
+  add_test(NAME docs COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/run.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}
+           ${CMAKE_CXX_COMPILER})
+  set_tests_properties(docs PROPERTIES TIMEOUT 600)
 endif()

@@ -7,5 +7,6 @@
 #include "stet/core/dim_host.h"
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
+#include "stet/data/idx.h"
 #include "stet/ops/ops.h"
 #include "stet/runtime/parallel.h"

@@ -161,7 +161,7 @@ Graph fuse_into_reductions(const Graph& old) {
         reduce.space = first.shape;
       }
       Body fused = absorb(fusion.to.graph, body, [&](ValueId input) { return fusion.only(input, id); });
-      if (fused.inputs != node.inputs) {
+      if (!(fused.expr == body.expr) || fused.inputs != node.inputs) {
         reduce.body = fused.expr;
         reduce.operand_axes = fused.axes;
         node.inputs = fused.inputs;

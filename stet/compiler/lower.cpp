@@ -121,22 +121,23 @@ void Lowering::lower_map(LowerCall& call) {
 void Lowering::lower_reduce(LowerCall& call) {
   const OpDef& row = *call.node().op;
   const auto& reduce = call.attributes<ReduceAttributes>();
-  const ValueType& first = call.in(0);
-  const Shape& space = reduce.operand_axes.empty() ? first.shape : reduce.space;
+  // A fused body of loop indices alone has no inputs.
+  const std::size_t inputs = call.node().inputs.size();
+  const bool plain = !reduce.body.defined();
+  const Shape& space = plain ? call.in(0).shape : reduce.space;
   Kernel kernel;
   kernel.name = row.name;
   kernel.combine = row.combine;
-  kernel.body = reduce.body.defined() ? reduce.body
-                                      : scalar::cast(operand(0, first.dtype), row.accumulator(first.dtype));
+  kernel.body = plain ? scalar::cast(operand(0, call.in(0).dtype), row.accumulator(call.in(0).dtype)) : reduce.body;
   std::vector<bool> reduced(static_cast<std::size_t>(space.rank()), false);
   for (int axis : reduce.axes) reduced[static_cast<std::size_t>(axis)] = true;
 
   // Loop order: kept loops, then reduced ones; the axis that memory is contiguous along goes last of all.
   auto operand_axes = [&](std::size_t k) {
-    return reduce.operand_axes.empty() ? identity_axes(space.rank()) : reduce.operand_axes[k];
+    return plain ? identity_axes(space.rank()) : reduce.operand_axes[k];
   };
   int innermost = space.rank() - 1;
-  for (int axis = space.rank() - 1; axis >= 0; --axis) {
+  for (int axis = space.rank() - 1; axis >= 0 && inputs > 0; --axis) {
     int from = operand_axes(0).axes[static_cast<std::size_t>(axis)];
     if (from >= 0 && is_constant(call.place(0).layout.strides[static_cast<std::size_t>(from)], 1) &&
         !is_constant(space[axis], 1)) {
@@ -154,7 +155,7 @@ void Lowering::lower_reduce(LowerCall& call) {
     loop_of[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
     kernel.loops.push_back({space[order[i]], static_cast<bool>(reduced[static_cast<std::size_t>(order[i])])});
   }
-  for (std::size_t k = 0; k < call.node().inputs.size(); ++k) {
+  for (std::size_t k = 0; k < inputs; ++k) {
     const ValueType& type = call.in(static_cast<int>(k));
     std::vector<int> loops = as_loops(operand_axes(k), type.shape.rank());
     for (int& loop : loops)

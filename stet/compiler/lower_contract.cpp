@@ -24,9 +24,12 @@ MatrixPlace matrix_place(LowerCall& call, int number, bool transpose, DType comp
     DType dtypes[] = {type.dtype};
     AxisMap axes[] = {identity_axes(type.shape.rank())};
     call.map(type.shape, operands, dtypes, axes, scalar::cast(operand(0, type.dtype), computed), wide, "widen");
-    place = wide;
+    return {wide, transpose};
   }
   const std::vector<Dim>& strides = place.layout.strides;
+  // GEMM walks memory forwards: a reversed operand is packed.
+  for (const Dim& stride : strides)
+    if (prove(0, Relation::less_equal, stride) != Proof::yes) return {call.dense(number), transpose};
   const Dim &rows = strides[strides.size() - 2], &columns = strides.back();
   if (is_constant(columns, 1) && !is_constant(rows, 0)) return {place, transpose};
   if (is_constant(rows, 1) && !is_constant(columns, 0)) return {place, !transpose};

@@ -1,4 +1,5 @@
 #include <unordered_map>
+#include <unordered_set>
 
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
@@ -15,6 +16,15 @@ std::size_t hash_of(const Node& node) {
 bool same(const Node& a, const Node& b) {
   return a.op == b.op && a.inputs == b.inputs && a.attributes == b.attributes && a.results.size() == b.results.size() &&
          identical(a.type(), b.type());
+}
+
+std::vector<int> symbols_of(const Node& node) {
+  std::vector<int> out;
+  for (const ValueType& type : node.results)
+    for (const Dim& dim : type.shape)
+      if (!dim.is_constant())
+        for (int symbol : dim.symbols()) out.push_back(symbol);
+  return out;
 }
 
 }  // namespace
@@ -47,9 +57,16 @@ Graph drop_dead(const Graph& old) {
   std::vector<bool> needed(old.nodes.size(), false);
   for (ValueId id : old.results) needed[static_cast<std::size_t>(id)] = true;
   for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
-  for (std::size_t id = old.nodes.size(); id-- > 0;)
-    if (needed[id])
-      for (ValueId input : old.nodes[id].inputs) needed[static_cast<std::size_t>(input)] = true;
+  std::unordered_set<int> sizes;  // symbols in the types of needed nodes
+  for (std::size_t id = old.nodes.size(); id-- > 0;) {
+    const Node& node = old.nodes[id];
+    // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
+    if (node.op->kind == Kind::late)
+      for (int symbol : symbols_of(node)) needed[id] = needed[id] || sizes.contains(symbol);
+    if (!needed[id]) continue;
+    for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;
+    for (int symbol : symbols_of(node)) sizes.insert(symbol);
+  }
   Rebuild to(old);
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id)
     if (needed[static_cast<std::size_t>(id)]) to.copy(id);

@@ -94,13 +94,8 @@ Tensor run_view(const OpDef& op, const Operand& operand, AttributesView attribut
   for (int axis = 0; axis < node.rank; ++axis) layout.strides.push_back(node.strides[axis]);
   std::optional<Layout> view = op.view(types[0].shape, layout, attributes);
   if (!view) {
-    Tensor whole;
-    {
-      In self[] = {In(Tensor(), where)};
-      (void)self;
-      Tensor alias = view_tensor(node, node.size_span(), node.stride_span(), 0);
-      whole = alias.contiguous(where);
-    }
+    // Not a view of this memory, but of a dense copy of it.
+    Tensor whole = view_tensor(node, node.size_span(), node.stride_span(), 0).contiguous(where);
     Operand dense;
     dense.tensor = whole.node();
     return run_view(op, dense, attributes, where);

@@ -109,15 +109,16 @@ class Printer {
     if (std::isnan(v)) return "nan";
     if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
     char text[64];
-    std::snprintf(text, sizeof text, scientific_ ? "%.*e" : "%.*f", digits_, v);
-    std::string out = text;
-    if (!scientific_) {
-      if (digits_ == 0) return out + ".";
-      // Trailing zeros become blanks, so that points stay below each other.
-      std::size_t last = out.find_last_not_of('0');
-      for (std::size_t i = last + 1; i < out.size(); ++i) out[i] = ' ';
-      if (node_.rank == 0) out.resize(last + 1);
+    if (scientific_) {
+      std::snprintf(text, sizeof text, "%#.*e", digits_, v);  // "1.e+10": the point marks a floating number
+      return text;
     }
+    int own = digits_needed(v);
+    std::snprintf(text, sizeof text, "%.*f", own, v);
+    std::string out = text;
+    if (own == 0) out += '.';
+    // Blanks for the digits it does not need, so that points stay below each other.
+    if (node_.rank > 0) out += std::string(static_cast<std::size_t>(digits_ - own), ' ');
     return out;
   }
 

@@ -14,19 +14,12 @@ namespace {
 bool is_short_float(DType d) { return d == DType::f16 || d == DType::bf16; }
 bool is_unsigned(DType d) { return d == DType::u8 || d == DType::bool_; }
 
-/// Conversions and operations of one width. Values are in their computed types, but bf16 is held as i16: LLVM carries a
-/// scalar bfloat from block to block as a float and converts it back with an instruction that flushes subnormals. (It
-/// may make blocks of selects.) f16 and bf16 are computed with in f32.
+/// Conversions and operations of one width. Values are in their computed types; f16 and bf16 are computed with in f32.
 class Emission {
  public:
   Emission(LlvmBuilder& b, int lanes) : b_(b), lanes_(lanes) {}
 
-  Type type(DType d) const { return b_.vector(d == DType::bf16 ? b_.integer(16) : b_.computed(d), lanes_); }
-  /// To and from the builder's computed types.
-  Value held(Value value, DType d) { return d == DType::bf16 ? b_.bitcast(value, type(d)) : value; }
-  Value handed_out(Value value, DType d) {
-    return d == DType::bf16 ? b_.bitcast(value, b_.vector(b_.computed(d), lanes_)) : value;
-  }
+  Type type(DType d) const { return b_.vector(b_.computed(d), lanes_); }
   Type integers(int bits) const { return b_.vector(b_.integer(bits), lanes_); }
   Value constant(const ExprNode&);
   Value cast(Value, DType from, DType to);
@@ -316,14 +309,14 @@ class ExprEmitter {
   Value emit(Expr root) {
     for (Expr e : topological(root))
       if (!values_.contains(&*e)) values_[&*e] = node_value(*e);
-    return emission_.handed_out(values_.at(&*root), root.dtype());
+    return values_.at(&*root);
   }
 
  private:
   Value node_value(const ExprNode& node) {
     switch (node.primitive) {
       case Primitive::operand:
-        return emission_.held(operand_(node.number), node.dtype);
+        return operand_(node.number);
       case Primitive::index:
         return loop_index_(node.number);
       case Primitive::constant:

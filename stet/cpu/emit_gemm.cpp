@@ -10,8 +10,8 @@
 namespace stet::cpu {
 namespace {
 
-/// Above this many nodes an epilogue is emitted once, as a loop over a tile put aside, instead of once per accumulator of
-/// every variant: compile time against 5 % of a short tile's run time.
+/// Above this many nodes an epilogue is emitted once, as a loop over a tile put aside, instead of once per accumulator
+/// of every variant: compile time against 5 % of a short tile's run time.
 constexpr int most_inline_nodes = 8;
 
 struct VectorUnit {
@@ -53,9 +53,7 @@ class GemmEmitter {
 
   Type element() const { return b_.storage(dtype_); }
   Type vector() const { return b_.vector(element(), lanes_); }
-  DType result_dtype() const {
-    return epilogue_.expression.defined() ? epilogue_.expression.dtype() : dtype_;
-  }
+  DType result_dtype() const { return epilogue_.expression.defined() ? epilogue_.expression.dtype() : dtype_; }
   Value at(DType dtype, Value base, Value index) { return b_.element_pointer(b_.storage(dtype), base, index); }
   Value bytes(Value elements) { return b_.multiply(elements, b_.index(size_of(dtype_))); }
   Value byte_pointer(Value base, Value offset) { return b_.element_pointer(b_.integer(8), base, offset); }
@@ -121,7 +119,8 @@ class GemmEmitter {
     Value index = kind == EpilogueOperand::per_column ? column : b_.add(b_.multiply(row, operand.stride), column);
     Value place = at(operand.dtype, operand.data, index);
     Type type = b_.vector(storage, lanes_);
-    return from_storage(b_, operand.dtype, mask ? b_.masked_load(type, place, mask, align) : b_.load(type, place, align));
+    return from_storage(b_, operand.dtype,
+                        mask ? b_.masked_load(type, place, mask, align) : b_.load(type, place, align));
   }
 
   std::vector<Operand> operands_;
@@ -296,38 +295,39 @@ class DotEmitter : public GemmEmitter {
   using GemmEmitter::GemmEmitter;
 
   void emit() {
-    b_.loop(b_.index(0), columns_, b_.index(side), [&](Value column) {
+    b_.loop(b_.index(0), columns_, b_.index(side_), [&](Value column) {
       right_rows_.clear();
       // Columns past the last read the last one again: the store leaves them out.
-      for (int c = 0; c < side; ++c) {
+      for (int c = 0; c < side_; ++c) {
         Value number = b_.minimum(b_.add(column, b_.index(c)), b_.subtract(columns_, b_.index(1)));
         right_rows_.push_back(at(dtype_, right_, b_.multiply(number, right_stride_)));
       }
-      Value mask = b_.mask_below(b_.minimum(b_.subtract(columns_, column), b_.index(side)), lanes_);
-      Value whole = b_.bit_and(rows_, b_.index(-side));
-      b_.loop(b_.index(0), whole, b_.index(side), [&](Value row) { emit_rows(side, 1, row, column, mask); });
-      b_.loop(whole, rows_, b_.index(1), [&](Value row) { emit_rows(1, side, row, column, mask); });
+      Value mask = b_.mask_below(b_.minimum(b_.subtract(columns_, column), b_.index(side_)), lanes_);
+      Value whole = b_.bit_and(rows_, b_.index(-side_));
+      b_.loop(b_.index(0), whole, b_.index(side_), [&](Value row) { emit_rows(side_, 1, row, column, mask); });
+      b_.loop(whole, rows_, b_.index(1), [&](Value row) { emit_rows(1, side_, row, column, mask); });
     });
     end();
   }
 
  private:
-  static constexpr int side = 4;
+  const int side_ = std::min(4, lanes_);  // sums are added up across lanes: no more columns than lanes
 
   void emit_rows(int rows, int unrolled, Value first_row, Value column, Value mask) {
     std::vector<Value> left_rows;
     for (int r = 0; r < rows; ++r)
       left_rows.push_back(at(dtype_, left_, b_.multiply(b_.add(first_row, b_.index(r)), left_stride_)));
-    // Sums of step u are at [u * rows * side, …).
-    std::vector<Value> sums(static_cast<std::size_t>(unrolled * rows * side), b_.zero(vector()));
-    int group = rows * side;
+    // Sums of step u are at [u * rows * side_, …).
+    std::vector<Value> sums(static_cast<std::size_t>(unrolled * rows * side_), b_.zero(vector()));
+    int group = rows * side_;
     Value full = b_.bit_and(depth_, b_.index(-lanes_)), done = b_.index(0);
     if (unrolled > 1) {
       Value long_steps = b_.bit_and(depth_, b_.index(-lanes_ * unrolled));
       sums = b_.loop(done, long_steps, b_.index(lanes_ * unrolled), sums, [&](Value k, std::span<const Value> carried) {
         std::vector<Value> next(carried.begin(), carried.end());
         for (int u = 0; u < unrolled; ++u)
-          step(left_rows, b_.add(k, b_.index(u * lanes_)), nullptr, std::span(next).subspan(static_cast<std::size_t>(u * group)));
+          step(left_rows, b_.add(k, b_.index(u * lanes_)), nullptr,
+               std::span(next).subspan(static_cast<std::size_t>(u * group)));
         return next;
       });
       for (std::size_t i = static_cast<std::size_t>(group); i < sums.size(); ++i)
@@ -342,9 +342,9 @@ class DotEmitter : public GemmEmitter {
     });
     step(left_rows, full, b_.mask_below(b_.subtract(depth_, full), lanes_), sums);
     for (int r = 0; r < rows; ++r) {
-      auto begin = sums.begin() + r * side;
+      auto begin = sums.begin() + r * side_;
       Value row = b_.add(first_row, b_.index(r));
-      finish(added_crosswise({begin, begin + side}), row, result_row(row), column, mask);
+      finish(added_crosswise({begin, begin + side_}), row, result_row(row), column, mask);
     }
   }
 
@@ -404,8 +404,8 @@ class TransposeEmitter : public GemmEmitter {
         std::vector<Value> square;
         for (Value row : right_rows) b_.prefetch(at(dtype_, row, b_.add(k, b_.index(4 * lanes_))));
         for (std::size_t c = 0; c < right_rows.size(); ++c)
-          square.push_back(b_.masked_load(vector(), at(dtype_, right_rows[c], k), b_.bit_and(mask, inside[c]),
-                                          size_of(dtype_)));
+          square.push_back(
+              b_.masked_load(vector(), at(dtype_, right_rows[c], k), b_.bit_and(mask, inside[c]), size_of(dtype_)));
         square = transposed(std::move(square));
         for (int t = 0; t < lanes_; ++t) {
           Value row = b_.multiply(b_.add(k, b_.index(t)), result_stride_);
@@ -454,8 +454,8 @@ class CopyEmitter : public GemmEmitter {
       for (int v = 0; v < vectors; ++v) {
         Value lane = b_.index(v * lanes_);
         b_.prefetch(at(dtype_, ahead, lane));
-        Value loaded = b_.masked_load(vector(), at(dtype_, from, lane), masks[static_cast<std::size_t>(v)],
-                                      size_of(dtype_));
+        Value loaded =
+            b_.masked_load(vector(), at(dtype_, from, lane), masks[static_cast<std::size_t>(v)], size_of(dtype_));
         b_.store(loaded, at(dtype_, to, lane), size_of(dtype_));
       }
     });
@@ -506,16 +506,14 @@ CodeRequest gemm_dot_request(DType dtype, const Epilogue& epilogue) {
 }
 
 CodeRequest gemm_transpose_request(DType dtype) {
-  return {text("gemm transpose ", dtype, " ", lanes_of(dtype)),
-          [=](LlvmBuilder& b) {
+  return {text("gemm transpose ", dtype, " ", lanes_of(dtype)), [=](LlvmBuilder& b) {
             Epilogue none;
             TransposeEmitter(b, dtype, lanes_of(dtype), none).emit();
           }};
 }
 
 CodeRequest gemm_copy_request(DType dtype) {
-  return {text("gemm copy ", dtype, " ", lanes_of(dtype)),
-          [=](LlvmBuilder& b) {
+  return {text("gemm copy ", dtype, " ", lanes_of(dtype)), [=](LlvmBuilder& b) {
             Epilogue none;
             CopyEmitter(b, dtype, lanes_of(dtype), none).emit(panel_vectors);
           }};

@@ -1,10 +1,10 @@
 // The inner kernels of GEMM, as requests for code. Sizes and strides are run-time arguments; a kernel's key is layout,
 // dtype, tile and epilogue. What calls them, in which blocks and on which threads, is stet/cpu/gemm.cpp.
 //
-// There is no blocking of K: a tile's accumulators run through all of K in registers, so an element of the result is one
-// chain of fused multiply-adds in the order of k, whichever tile, block or thread computes it; the epilogue sees the
-// finished sum and no partial sum is ever stored. A tile reads 280 bytes for 24 vector FMAs (6x64 f32), which L2 delivers
-// without a stall.
+// There is no blocking of K: a tile's accumulators run through all of K in registers, so an element of the result is
+// one chain of fused multiply-adds in the order of k, whichever tile, block or thread computes it; the epilogue sees
+// the finished sum and no partial sum is ever stored. A tile reads 280 bytes for 24 vector FMAs (6x64 f32), which L2
+// delivers without a stall.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -62,13 +62,13 @@ struct GemmBlockArguments {
 };
 using GemmBlockFunction = void (*)(const GemmBlockArguments*);
 
-/// result[rows, columns] = epilogue(left · right) for any number of rows and a depth of 1 or more. Columns are as many as
-/// the tile has; of the last vector of a tile of up to `panel_vectors`, some may be missing, but not all. `right` is
+/// result[rows, columns] = epilogue(left · right) for any number of rows and a depth of 1 or more. Columns are as many
+/// as the tile has; of the last vector of a tile of up to `panel_vectors`, some may be missing, but not all. `right` is
 /// [depth, columns]; `left` is [rows, depth], or [depth, rows] where `transpose_left`.
 CodeRequest gemm_tile_request(DType dtype, bool transpose_left, GemmTile tile, const Epilogue& epilogue);
 
-/// result = epilogue(left · rightᵀ) without copying `right`, [columns, depth]: sums along vectors of k, for few rows (any
-/// number is right) and any number of columns.
+/// result = epilogue(left · rightᵀ) without copying `right`, [columns, depth]: sums along vectors of k, for few rows
+/// (any number is right) and any number of columns.
 CodeRequest gemm_dot_request(DType dtype, const Epilogue& epilogue);
 
 /// result[depth, columns] = rightᵀ for `right` [columns, depth]. Both sizes of the result are padded with zeros to a

@@ -200,9 +200,9 @@ class KernelEmitter {
 
   Value number_value(const Access& access) {
     Value integer = number(access.address.offset);
-    Type type = b.computed(access.dtype);
-    if (is_floating(access.dtype)) return LLVMBuildSIToFP(b.raw(), integer, type, "");
-    return size_of(access.dtype) == 8 ? integer : LLVMBuildTrunc(b.raw(), integer, type, "");
+    return emit_expr(
+        b, scalar::cast(operand(0, DType::i64), access.dtype), 1, [&](int) { return integer; },
+        [&](int) -> Value { throw InternalError("a number has no loop index"); });
   }
 
   Value inside(const Guard& guard, const std::vector<Value>& indices, Value i, bool as_lanes) {
@@ -216,6 +216,15 @@ class KernelEmitter {
     return b.compare(LLVMIntULT, position, extent);
   }
 
+  /// The address of a zero of any type.
+  Value spare_zero() {
+    Value zero = LLVMAddGlobal(b.module(), b.index(), "stet_zero");
+    LLVMSetInitializer(zero, b.index(0));
+    LLVMSetGlobalConstant(zero, 1);
+    LLVMSetLinkage(zero, LLVMPrivateLinkage);
+    return zero;
+  }
+
   /// A load of one element; 0 outside its guards.
   Value scalar_load(const Access& access, Value base, const Run& run) {
     Type type = b.storage(access.dtype);
@@ -224,12 +233,16 @@ class KernelEmitter {
       Value one = inside(guard, run.indices, nullptr, false);
       ok = ok ? b.bit_and(ok, one) : one;
     }
-    if (ok) base = b.select(ok, base, b.index(0));
-    check_range(access, base, b.index(1));
-    Value stored = b.load(type, b.element_pointer(type, buffers_[static_cast<std::size_t>(access.buffer)], base),
-                          size_of(access.dtype));
-    if (ok) stored = b.select(ok, stored, b.zero(type));
-    return from_storage(b, access.dtype, stored);
+    Value pointer = buffers_[static_cast<std::size_t>(access.buffer)];
+    if (!ok) {
+      check_range(access, base, b.index(1));
+      return from_storage(b, access.dtype, b.load(type, b.element_pointer(type, pointer, base), size_of(access.dtype)));
+    }
+    // Outside the guards nothing is touched: there may be no element at all. The spare place holds the zero read then.
+    base = b.select(ok, base, b.index(0));
+    check_range(access, base, b.select(ok, b.index(1), b.index(0)));
+    Value place = b.select(ok, b.element_pointer(type, pointer, base), spare_zero());
+    return from_storage(b, access.dtype, b.load(type, place, size_of(access.dtype)));
   }
 
   /// Operand `number` at inner positions i … i + lanes; `mask` null when all of them exist, `active` how many do.
@@ -431,7 +444,8 @@ class KernelEmitter {
     std::vector<std::size_t> outer = outer_kept_loops(), reduced = reduced_loops();
     std::vector<std::size_t> nest(reduced.begin(), reduced.end() - 1);
     Reducer reducer(b, kernel_.combine, kernel_.body.dtype(), lanes_);
-    int unroll = options_.checked || reducer.width() > 1 ? 1 : 2 * unroll_for(expand_math(kernel_.body).size());
+    // Also in checked mode, where it only costs time: how many accumulators there are decides how a sum rounds.
+    int unroll = reducer.width() > 1 ? 1 : 2 * unroll_for(expand_math(kernel_.body).size());
     b.loop(b.parameter(2), b.parameter(3), b.index(1), [&](Value row) {
       std::vector<Value> indices(kernel_.loops.size(), nullptr);
       decompose(row, outer, indices);

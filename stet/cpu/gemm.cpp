@@ -31,15 +31,17 @@ constexpr double read_work = 2;
 constexpr Count most_dot_rows = 4;
 /// From here on the right matrix (the left one, if transposed) no longer streams well in place.
 constexpr double packed_bytes = 8 << 20;
-constexpr Count least_packed_rows = 64, packed_block_rows = 256;
+constexpr Count least_packed_rows = 16, packed_block_rows = 256;
 /// A panel above this is not made; the dot kernel does without.
 constexpr Count most_panel_bytes = 16 << 20;
-/// The library is better from here on.
-constexpr double library_work = 1 << 27;
-constexpr Count least_library_size = 128;
+/// Packed panels of a transposed left matrix that serve all columns of a chunk, about 256 rows.
+constexpr Count left_strip_panels = 4;
+/// From here on the library is better at a transposed left matrix of many rows; at the other layouts it never is.
+constexpr double library_work = 1 << 28;
+constexpr Count least_library_rows = 512, least_library_size = 128;
 /// The library's panels: it copies what it is given, so they are not made smaller than this, nor more than enough to
 /// keep a few threads evenly busy.
-constexpr Count least_panel_rows = 256, least_panel_columns = 512, most_library_panels = 16;
+constexpr Count least_panel_rows = 256, least_panel_columns = 512, most_library_panels = 8;
 
 constexpr Count round_up(Count value, Count step) { return (value + step - 1) / step * step; }
 constexpr Count divide_up(Count value, Count by) { return (value + by - 1) / by; }
@@ -86,7 +88,8 @@ Plan make_plan(const GemmSpec& spec, const Machine& machine, Count m, Count n, C
     plan.method = GemmMethod::epilogue_only;
     return plan;
   }
-  if (spec.dtype == f32 && plan.work >= library_work && std::min({m, n, k}) >= least_library_size) {
+  if (spec.dtype == f32 && spec.transpose_left && plan.work >= library_work && m >= least_library_rows &&
+      std::min(n, k) >= least_library_size) {
     plan.method = GemmMethod::library_panels;
     return plan;
   }
@@ -209,16 +212,20 @@ void check_matrix(const char* what, const GemmMatrix& matrix, Count rows, Count 
 /// A call in progress: what every chunk needs to know.
 class Call {
  public:
-  Call(const GemmSpec& spec, const Machine& machine, const GemmArguments& arguments,
-       std::span<const int> operand_bytes, DType result_dtype)
-      : plan(make_plan(spec, machine, arguments.m, arguments.n, arguments.k)), spec_(spec), a_(arguments), operand_bytes_(operand_bytes), bytes_(size_of(spec.dtype)),
+  Call(const GemmSpec& spec, const Machine& machine, const GemmArguments& arguments, std::span<const int> operand_bytes,
+       DType result_dtype)
+      : plan(make_plan(spec, machine, arguments.m, arguments.n, arguments.k)),
+        spec_(spec),
+        a_(arguments),
+        operand_bytes_(operand_bytes),
+        bytes_(size_of(spec.dtype)),
         result_bytes_(size_of(result_dtype)) {}
 
   void check() const {
     if (a_.m < 0 || a_.n < 0 || a_.k < 0 || a_.batch < 0) throw InternalError("gemm: a size is negative");
     if (a_.operands.size() != spec_.epilogue.operands.size())
-      throw InternalError(text("gemm: ", a_.operands.size(), " operands given, ", spec_.epilogue.operands.size(),
-                               " expected"));
+      throw InternalError(
+          text("gemm: ", a_.operands.size(), " operands given, ", spec_.epilogue.operands.size(), " expected"));
     check_matrix("left", a_.left, spec_.transpose_left ? a_.k : a_.m, spec_.transpose_left ? a_.m : a_.k, used_batch());
     check_matrix("right", a_.right, spec_.transpose_right ? a_.n : a_.k, spec_.transpose_right ? a_.k : a_.n,
                  used_batch());
@@ -240,6 +247,18 @@ class Call {
   void run_library(const Block& block);
 
  private:
+  void run_packed(const Block& block);
+  /// Calls body(tile, panel) for one panel of columns after the other.
+  template <class Body>
+  void for_each_panel(const Block& block, const Body& body) const {
+    Block panel = block;
+    for (Count end = block.column + block.columns; panel.column < end; panel.column += panel.columns) {
+      Piece tile = plan.next_tile(end - panel.column);
+      panel.columns = std::min(tile_vectors[tile] * plan.lanes, end - panel.column);
+      body(tile, panel);
+    }
+  }
+
   /// Left and right are not touched when the result is empty.
   Count used_batch() const { return a_.m > 0 && a_.n > 0 ? a_.batch : 0; }
 
@@ -289,8 +308,7 @@ constexpr std::size_t most_operands = 32;
 
 void Call::invoke(GemmBlockFunction function, const Block& block, const void* left, Count left_stride,
                   const void* right, Count right_stride) const {
-  alignas(GemmBlockArguments) char
-      memory[sizeof(GemmBlockArguments) + most_operands * sizeof(GemmOperandArguments)];
+  alignas(GemmBlockArguments) char memory[sizeof(GemmBlockArguments) + most_operands * sizeof(GemmOperandArguments)];
   auto* arguments = reinterpret_cast<GemmBlockArguments*>(memory);
   *arguments = {left,
                 left_stride,
@@ -313,51 +331,62 @@ void Call::invoke(GemmBlockFunction function, const Block& block, const void* le
 
 void Call::run_generated(const Block& block) {
   if (plan.method == GemmMethod::dot) {
-    invoke(functions[dot], block, left_at(block.batch, block.row), a_.left.leading,
-           right_at(block.batch, block.column), a_.right.leading);
+    invoke(functions[dot], block, left_at(block.batch, block.row), a_.left.leading, right_at(block.batch, block.column),
+           a_.right.leading);
     return;
   }
-  Count right_stride = a_.right.leading, block_rows = block.rows;
-  // The copying kernel always writes so many columns; a transposed panel has at most as many.
-  const Count packed_columns = panel_vectors * plan.lanes;
-  char* right_panel = nullptr;
-  char* left_panel = nullptr;
-  if (right_packer || left_packer) {
-    Count tile_rows = gemm_tile(spec_.dtype, tile_vectors[plan.widest]).rows;
-    if (left_packer) block_rows = std::min(block.rows, packed_columns / tile_rows * tile_rows);
-    std::size_t right_bytes = right_packer ? static_cast<std::size_t>(round_up(a_.k, plan.lanes) * packed_columns * bytes_) : 0;
-    std::size_t left_bytes = left_packer ? static_cast<std::size_t>(a_.k * packed_columns * bytes_) : 0;
-    right_panel = scratch.reserve(right_bytes + left_bytes + 64);
-    if (!right_panel) {
-      failed = true;
-      return;
-    }
-    left_panel = right_panel + right_bytes;
+  if (right_packer || left_packer) return run_packed(block);
+  for_each_panel(block, [&](Piece tile, const Block& panel) {
+    invoke(functions[tile], panel, left_at(block.batch, panel.row), a_.left.leading,
+           right_at(block.batch, panel.column), a_.right.leading);
+  });
+}
+
+void Call::run_packed(const Block& block) {
+  // A panel as wide as the copying kernel makes it; of the left matrix, stored [k, m], as many rows as whole tiles fit.
+  const Count packed_columns = panel_vectors * plan.lanes,
+              panel_bytes = round_up(a_.k, plan.lanes) * packed_columns * bytes_;
+  Count tile_rows = gemm_tile(spec_.dtype, tile_vectors[plan.widest]).rows;
+  Count unit = left_packer ? packed_columns / tile_rows * tile_rows : block.rows;
+  Count strip = left_packer ? left_strip_panels * unit : block.rows;
+  char* right_panel =
+      scratch.reserve(static_cast<std::size_t>(panel_bytes * (left_packer ? left_strip_panels + 1 : 1)));
+  if (!right_panel) {
+    failed = true;
+    return;
   }
-  Block panel = block;
-  for (Count end = block.column + block.columns; panel.column < end; panel.column += panel.columns) {
-    Piece tile = plan.next_tile(end - panel.column);
-    panel.columns = std::min(tile_vectors[tile] * plan.lanes, end - panel.column);
-    const char* right = right_at(block.batch, panel.column);
-    if (right_packer) {
-      GemmBlockArguments pack{nullptr, 0, right, a_.right.leading, right_panel, packed_columns, 0, panel.columns, a_.k};
-      right_packer(&pack);
-      right = right_panel;
-      right_stride = packed_columns;
+  char* left_panels = right_panel + panel_bytes;
+  Count end = block.row + block.rows;
+  for (Count first = block.row; first < end; first += strip) {
+    Count last = std::min(first + strip, end);
+    for (Count row = first; left_packer && row < last; row += unit) {
+      GemmBlockArguments pack{nullptr,
+                              0,
+                              left_at(block.batch, row),
+                              a_.left.leading,
+                              left_panels + (row - first) / unit * panel_bytes,
+                              packed_columns,
+                              0,
+                              std::min(unit, last - row),
+                              a_.k};
+      left_packer(&pack);
     }
-    for (Count row = 0; row < block.rows; row += block_rows) {
-      panel.row = block.row + row;
-      panel.rows = std::min(block_rows, block.rows - row);
-      const char* left = left_at(block.batch, panel.row);
-      Count left_stride = a_.left.leading;
-      if (left_packer) {
-        GemmBlockArguments pack{nullptr, 0, left, left_stride, left_panel, packed_columns, 0, panel.rows, a_.k};
-        left_packer(&pack);
-        left = left_panel;
-        left_stride = packed_columns;
+    for_each_panel(block, [&](Piece tile, Block panel) {
+      const char* right = right_at(block.batch, panel.column);
+      if (right_packer) {
+        GemmBlockArguments pack{nullptr,       0,   right, a_.right.leading, right_panel, packed_columns, 0,
+                                panel.columns, a_.k};
+        right_packer(&pack);
+        right = right_panel;
       }
-      invoke(functions[tile], panel, left, left_stride, right, right_stride);
-    }
+      for (panel.row = first; panel.row < last; panel.row += unit) {
+        panel.rows = std::min(unit, last - panel.row);
+        const char* left =
+            left_packer ? left_panels + (panel.row - first) / unit * panel_bytes : left_at(block.batch, panel.row);
+        invoke(functions[tile], panel, left, left_packer ? packed_columns : a_.left.leading, right,
+               right_packer ? packed_columns : a_.right.leading);
+      }
+    });
   }
 }
 
@@ -399,10 +428,10 @@ void Call::run_library(const Block& block) {
     }
   }
   SingleOpenMpThread single;
-  dnnl_status_t status =
-      dnnl_sgemm(spec_.transpose_left ? 'T' : 'N', spec_.transpose_right ? 'T' : 'N', block.rows, block.columns, a_.k,
-                 1, reinterpret_cast<const float*>(left_at(block.batch, block.row)), a_.left.leading,
-                 reinterpret_cast<const float*>(right_at(block.batch, block.column)), a_.right.leading, 0, sums, stride);
+  dnnl_status_t status = dnnl_sgemm(
+      spec_.transpose_left ? 'T' : 'N', spec_.transpose_right ? 'T' : 'N', block.rows, block.columns, a_.k, 1,
+      reinterpret_cast<const float*>(left_at(block.batch, block.row)), a_.left.leading,
+      reinterpret_cast<const float*>(right_at(block.batch, block.column)), a_.right.leading, 0, sums, stride);
   if (status != dnnl_success) failed = true;
   if (functions[pass]) invoke(functions[pass], block, sums, stride, nullptr, 0);
 }
@@ -429,8 +458,8 @@ Grid cut_generated(const GemmSpec& spec, const Plan& plan, const GemmArguments& 
   Count column_unit = plan.method == GemmMethod::dot ? gemm_tile(spec.dtype, 1).lanes : plan.panel_columns;
   Count most_rows = divide_up(a.m, row_unit), most_columns = divide_up(a.n, column_unit);
   // A panel is packed again for every block of rows: these must then be high.
-  if (plan.method == GemmMethod::packed_tile) most_rows = divide_up(a.m, packed_block_rows);
-  bool columns_first = plan.method != GemmMethod::tile || a.n >= a.m;
+  if (plan.method == GemmMethod::packed_tile || plan.pack_left) most_rows = divide_up(a.m, packed_block_rows);
+  bool columns_first = !plan.pack_left && (plan.method != GemmMethod::tile || a.n >= a.m);
   Count column_blocks = std::min(most_columns, columns_first ? each : divide_up(each, std::min(each, most_rows)));
   Count row_blocks = std::min(most_rows, divide_up(each, column_blocks));
   return Grid::of(a.m, a.n, row_unit, column_unit, row_blocks, column_blocks);
@@ -506,7 +535,8 @@ DType GemmKernel::result_dtype() const { return state_->result_dtype; }
 std::vector<CodeRequest> GemmKernel::code_requests(Count m, Count n, Count k) const {
   std::vector<CodeRequest> out;
   if (m <= 0 || n <= 0 || k < 0) return out;
-  for (Piece piece : state_->pieces(make_plan(state_->spec, state_->machine, m, n, k), n)) out.push_back(state_->request(piece));
+  for (Piece piece : state_->pieces(make_plan(state_->spec, state_->machine, m, n, k), n))
+    out.push_back(state_->request(piece));
   return out;
 }
 

@@ -1,8 +1,8 @@
 // Matrix products with an epilogue: C = epilogue(op(A) · op(B)), for one pair of matrices or a batch of them.
 //
-// Small and medium products run on generated kernels, large f32 ones on dnnl_sgemm, called single-threaded on panels.
-// Which, and how the work is cut, depends on sizes only (docs/gemm.md has the measurements behind it): the same sizes give
-// the same bits on any number of threads.
+// Products run on generated kernels, except large f32 ones with a transposed left matrix: these on dnnl_sgemm, called
+// single-threaded on panels. Which, and how the work is cut, depends on layout and sizes only (docs/gemm.md has the
+// measurements behind it): the same sizes give the same bits on any number of threads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,8 +24,8 @@ struct GemmSpec {
   Epilogue epilogue = {};        // decides the result's dtype; without one it is `dtype`
 };
 
-/// A matrix in memory, row-major. Counts are in elements. `extent` is how many elements from `data` on are its buffer's:
-/// nothing beyond is touched, and a call whose sizes reach beyond is an InternalError.
+/// A matrix in memory, row-major. Counts are in elements. `extent` is how many elements from `data` on are its
+/// buffer's: nothing beyond is touched, and a call whose sizes reach beyond is an InternalError.
 struct GemmMatrix {
   const void* data = nullptr;
   std::int64_t leading = 0;       // from one row to the next, at least the row's length
@@ -39,8 +39,8 @@ using GemmOperand = GemmMatrix;
 struct GemmArguments {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   GemmMatrix left = {}, right = {};
-  /// Written, every element of [m, n] once and nothing else; its data must not overlap left or right. A full operand may
-  /// be the result itself (same data and strides).
+  /// Written, every element of [m, n] once and nothing else; its data must not overlap left or right. A full operand
+  /// may be the result itself (same data and strides).
   GemmMatrix result = {};
   std::span<const GemmOperand> operands = {};  // as in spec.epilogue.operands
 };
@@ -58,8 +58,8 @@ class GemmKernel {
 
   const GemmSpec& spec() const;
   DType result_dtype() const;
-  /// The code that run() uses for these sizes, to be loaded together with other code beforehand. There are at most eight
-  /// pieces for all sizes; what was not loaded is loaded when needed.
+  /// The code that run() uses for these sizes, to be loaded together with other code beforehand. There are at most
+  /// eight pieces for all sizes; what was not loaded is loaded when needed.
   std::vector<CodeRequest> code_requests(std::int64_t m, std::int64_t n, std::int64_t k) const;
   /// Thread-safe. Sizes of 0 are fine: with k = 0 the sum is 0. UserError when there is no memory for panels.
   void run(const GemmArguments& arguments) const;
@@ -71,11 +71,11 @@ class GemmKernel {
 
 /// How run() will do it, for tests and documentation.
 enum class GemmMethod : std::uint8_t {
-  tile,           // the tile kernel on the matrices as they are
-  packed_tile,    // … on panels of the right matrix, copied or transposed
-  dot,            // the dot kernel
-  library_panels, // dnnl_sgemm
-  epilogue_only   // k is 0
+  tile,            // the tile kernel on the matrices as they are
+  packed_tile,     // … on panels of the right matrix, copied or transposed
+  dot,             // the dot kernel
+  library_panels,  // dnnl_sgemm
+  epilogue_only    // k is 0
 };
 GemmMethod gemm_method(const GemmSpec& spec, std::int64_t m, std::int64_t n, std::int64_t k);
 

@@ -104,8 +104,7 @@ class CodeGenerator {
     char* problem = nullptr;
     bool broken = LLVMVerifyModule(builder.module(), LLVMReturnStatusAction, &problem);
     std::string reason = taken(problem);
-    if (broken)
-      throw InternalError(text("bad LLVM IR for '", request.key, "': ", reason, "\n", builder.str()));
+    if (broken) throw InternalError(text("bad LLVM IR for '", request.key, "': ", reason, "\n", builder.str()));
   }
 
   /// An object file or assembly text.

@@ -39,9 +39,15 @@ double iteration_cost(const Kernel& kernel) {
 
 std::int64_t product(const Kernel& kernel, const Bindings& bindings, bool (*which)(const Kernel&, std::size_t)) {
   std::int64_t out = 1;
-  for (std::size_t i = 0; i < kernel.loops.size(); ++i)
-    if (which(kernel, i)) out *= kernel.loops[i].extent.evaluate(bindings);
-  return out;
+  bool empty = false, overflow = false;
+  for (std::size_t i = 0; i < kernel.loops.size(); ++i) {
+    if (!which(kernel, i)) continue;
+    std::int64_t extent = kernel.loops[i].extent.evaluate(bindings);
+    empty |= extent == 0;
+    overflow |= __builtin_mul_overflow(out, extent, &out);
+  }
+  if (overflow && !empty) throw Problem("there are more elements to go through than a 64-bit number counts");
+  return empty ? 0 : out;
 }
 bool is_kept(const Kernel& kernel, std::size_t i) { return !kernel.loops[i].reduced; }
 bool is_reduced(const Kernel& kernel, std::size_t i) { return kernel.loops[i].reduced; }
@@ -53,7 +59,7 @@ struct Chunking {
   static Chunking of(std::int64_t total, double nanoseconds_each, std::int64_t multiple) {
     constexpr double worth_a_chunk = 3000;
     double all = static_cast<double>(total) * nanoseconds_each;
-    std::int64_t pieces = std::clamp<std::int64_t>(static_cast<std::int64_t>(all / worth_a_chunk), 1, 64);
+    auto pieces = static_cast<std::int64_t>(std::clamp(all / worth_a_chunk, 1.0, 64.0));
     std::int64_t size = (total + pieces - 1) / pieces;
     size = std::max<std::int64_t>((size + multiple - 1) / multiple * multiple, 1);
     return {total, size, total == 0 ? 0 : (total + size - 1) / size};

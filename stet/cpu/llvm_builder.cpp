@@ -29,8 +29,6 @@ Type LlvmBuilder::storage(DType d) const {
   switch (d) {
     case DType::f16:
       return LLVMHalfTypeInContext(context_);
-    case DType::bf16:
-      return LLVMBFloatTypeInContext(context_);
     case DType::f32:
       return LLVMFloatTypeInContext(context_);
     case DType::f64:

@@ -39,7 +39,8 @@ class LlvmBuilder {
   Type integer(int bits) const { return LLVMIntTypeInContext(context_, static_cast<unsigned>(bits)); }
   Type index() const { return integer(64); }
   Type pointer() const { return LLVMPointerTypeInContext(context_, 0); }
-  /// How an element lies in memory: bool is i8, f16 is half, bf16 is bfloat.
+  /// How an element lies in memory: bool is i8, f16 is half, bf16 is i16. (LLVM 19 carries a scalar bfloat from block to
+  /// block as a float, and converts it back with an instruction that flushes subnormals.)
   Type storage(DType) const;
   /// How an element is computed with: bool is i1, f16 and bf16 as in memory (cast before use).
   Type computed(DType) const;

@@ -17,7 +17,6 @@ namespace stet::cpu {
 namespace {
 
 constexpr std::uint64_t magic = 0x316a626f74657473;  // "stetobj1"
-constexpr std::int64_t most_bytes = 256 << 20, trimmed_bytes = 192 << 20;
 constexpr std::int64_t largest_file = 64 << 20;
 constexpr std::time_t abandoned_seconds = 3600;
 
@@ -109,7 +108,7 @@ Content read_file(int file, std::string_view key, std::vector<char>& bytes) {
 
 }  // namespace
 
-ObjectCache::ObjectCache(const std::string& folder) {
+ObjectCache::ObjectCache(const std::string& folder, std::int64_t most_bytes) : most_bytes_(most_bytes) {
   if (folder.empty()) return;
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   descriptor_ = ::open(folder.c_str(), flags);
@@ -156,8 +155,7 @@ void ObjectCache::store(std::string_view key, std::string_view object) const {
   if (descriptor_ < 0) return;
   static std::atomic<unsigned> counter{0};
   std::string name = file_name(key);
-  std::string temporary =
-      "tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1)) + "-" + name;
+  std::string temporary = "tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1)) + "-" + name;
   int file = ::openat(descriptor_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
   FileHeader header{magic, key.size(), object.size(), checksum(key, object)};
@@ -200,10 +198,10 @@ void ObjectCache::trim() const {
     }
   }
   ::closedir(folder);
-  if (total <= most_bytes) return;
+  if (total <= most_bytes_) return;
   std::sort(files.begin(), files.end(), [](const Found& a, const Found& b) { return a.changed < b.changed; });
   for (const Found& file : files) {
-    if (total <= trimmed_bytes) return;
+    if (total <= most_bytes_ / 4 * 3) return;
     if (::unlinkat(descriptor_, file.name.c_str(), 0) == 0) total -= file.bytes;
   }
 }

@@ -1,8 +1,8 @@
 // Compiled objects on disk.
 //
-// Code found here is run, so the folder must belong to the user alone (mode 0700, own uid) or the cache is off; a file is
-// believed only if its checksum and its full key agree. Nothing here throws because of a disk: a cache that cannot be
-// read or written is a cache that misses.
+// Code found here is run, so the folder must belong to the user alone (mode 0700, own uid) or the cache is off; a file
+// is believed only if its checksum and its full key agree. Nothing here throws because of a disk: a cache that cannot
+// be read or written is a cache that misses.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,8 @@ class ObjectCache {
  public:
   /// Opens (and where missing creates, mode 0700, with its parents) the folder; an empty name, and a folder that is not
   /// ours alone, switch the cache off.
-  explicit ObjectCache(const std::string& folder);
+  /// When the files come to more than `most_bytes`, the oldest are removed; looked at once in a while.
+  explicit ObjectCache(const std::string& folder, std::int64_t most_bytes = 256 << 20);
   ~ObjectCache();
   ObjectCache(const ObjectCache&) = delete;
   ObjectCache& operator=(const ObjectCache&) = delete;
@@ -29,10 +30,12 @@ class ObjectCache {
   void remove(std::string_view key) const;
   /// Written to a temporary file and renamed, so that readers see a whole file or none.
   void store(std::string_view key, std::string_view object) const;
+  /// Removes the oldest files until three quarters of the bound are left, and what an interrupted process left behind.
+  void trim() const;
 
  private:
-  void trim() const;
   std::string folder_;
+  std::int64_t most_bytes_;
   int descriptor_ = -1;
 };
 

@@ -96,8 +96,8 @@ class Loader {
   void read_headers() {
     Elf64_Ehdr header;
     std::memcpy(&header, slice(0, sizeof header), sizeof header);
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_REL ||
-        header.e_machine != EM_X86_64 || header.e_shentsize != sizeof(Elf64_Shdr))
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_REL || header.e_machine != EM_X86_64 ||
+        header.e_shentsize != sizeof(Elf64_Shdr))
       throw UnusableObject("not a relocatable x86-64 object");
     sections_ = table<Elf64_Shdr>(header.e_shoff, header.e_shnum);
     for (const Elf64_Shdr& section : sections_) {
@@ -162,8 +162,7 @@ class Loader {
 
   void relocate(const Elf64_Shdr& section) {
     const Elf64_Shdr& target = sections_[section.sh_info];
-    for (const Elf64_Rela& relocation :
-         table<Elf64_Rela>(section.sh_offset, section.sh_size / sizeof(Elf64_Rela))) {
+    for (const Elf64_Rela& relocation : table<Elf64_Rela>(section.sh_offset, section.sh_size / sizeof(Elf64_Rela))) {
       std::uint64_t number = ELF64_R_SYM(relocation.r_info);
       if (number >= symbols_.size() || !addresses_[number])
         throw UnusableObject(text("relocation against '", number < symbols_.size() ? name_of(symbols_[number]) : "",

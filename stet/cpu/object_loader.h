@@ -1,7 +1,8 @@
 // Puts a relocatable x86-64 ELF object, as LLVM emits it, into executable memory.
 //
 // Why not ORC: a cached object needs nothing of LLVM to be run, so the first use of a kernel in a process with a warm
-// disk cache need not set LLVM up (figures in jit.cpp). What generated objects use is small: read-only sections, relative relocations, no unwinding, no thread-local data; anything else is refused.
+// disk cache need not set LLVM up (figures in jit.cpp). What generated objects use is small: read-only sections,
+// relative relocations, no unwinding, no thread-local data; anything else is refused.
 #pragma once
 #include <span>
 #include <stdexcept>

@@ -47,16 +47,38 @@ Node map_node(const Graph& graph, const OpDef& row, std::vector<ValueId> inputs,
           .where = where};
 }
 
+/// The conditions that shape algebra left with the scope while a row was applied become the graph's: only those are
+/// tested when sizes are known.
+class ScopeChecks {
+ public:
+  explicit ScopeChecks(const SymbolScope* scope) : scope_(scope), before_(scope ? scope->checks().size() : 0) {}
+  void move_to(std::vector<InferCall::Check>& checks) const {
+    if (!scope_) return;
+    for (const Fact& fact : scope_->checks().subspan(before_))
+      checks.push_back({fact, text(fact.reason.what, ": ", fact, " does not hold for these sizes"), {}});
+  }
+
+ private:
+  const SymbolScope* scope_;
+  std::size_t before_;
+};
+
 }  // namespace
 
 ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attributes attributes, Where where) {
-  if (op.kind == Kind::map) return add(map_node(*this, op, std::move(operands), attributes, where));
+  ScopeChecks recorded(scope.get());
+  if (op.kind == Kind::map) {
+    Node node = map_node(*this, op, std::move(operands), attributes, where);
+    recorded.move_to(checks);
+    return add(std::move(node));
+  }
   std::vector<ValueType> types;
   for (ValueId id : operands) types.push_back(type(id));
   InferCall call(op.name, types, attributes.view(), where);
   call.scope = scope.get();
   op.infer(call);
   for (InferCall::Check& check : call.checks()) checks.push_back(std::move(check));
+  recorded.move_to(checks);
   return add({.op = &op,
               .inputs = std::move(operands),
               .attributes = std::move(attributes),
@@ -164,10 +186,21 @@ void verify(const Graph& graph, const char* after) {
                  graph.inputs[static_cast<std::size_t>(number)] == static_cast<ValueId>(id),
              "inputs are listed");
     }
+    if (node.op == &constant_row) {
+      ensure(node.type().shape.is_constant(), "a constant has a constant shape");
+      Dim bytes = node.type().shape.element_count() * size_of(node.type().dtype);
+      ensure(static_cast<std::int64_t>(node.attributes.as<ConstantAttributes>().bytes.size()) == bytes.constant(),
+             "a constant has the bytes of its type");
+    }
   }
-  for (ValueId id : graph.results)
-    if (id < 0 || static_cast<std::size_t>(id) >= graph.nodes.size())
-      throw InternalError(text("graph after ", after, ": result %", id, " does not exist"));
+  auto exists = [&](ValueId id) { return id >= 0 && static_cast<std::size_t>(id) < graph.nodes.size(); };
+  for (std::size_t number = 0; number < graph.inputs.size(); ++number)
+    if (ValueId id = graph.inputs[number]; !exists(id) || graph.node(id).op != &input_row)
+      throw InternalError(text("graph after ", after, ": argument ", number, " is %", id, ", which is no input node"));
+  for (ValueId id : graph.results) {
+    if (!exists(id)) throw InternalError(text("graph after ", after, ": result %", id, " does not exist"));
+    if (graph.node(id).results.size() > 1) throw InternalError(text("graph after ", after, ": result %", id, " is a tuple"));
+  }
 }
 
 }  // namespace stet

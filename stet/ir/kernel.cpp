@@ -80,7 +80,7 @@ std::string Kernel::key() const {
   out += text("; body ", body.str(true), "; ", stet::name(combine));
   for (const Access& access : epilogue_operands) out += text("; end ", write.access(access));
   if (epilogue.defined()) out += text("; epilogue ", epilogue.str(true));
-  out += text("; out ", write.access(result), accumulate ? " accumulate" : "");
+  out += text("; out ", write.access(result), accumulate ? " accumulate" : "", "; buffers ", buffer_count);
   return out;
 }
 
@@ -198,37 +198,114 @@ Kernel collapse_loops(const Kernel& given) {
   return kernel;
 }
 
-void verify(const Kernel& kernel) {
-  auto ensure = [&](bool condition, const char* rule) {
-    if (!condition) throw InternalError(text("kernel breaks the rule: ", rule, "\n", kernel.str()));
-  };
-  ensure(kernel.body.defined(), "it has a body");
-  verify(kernel.body);
-  bool reduced = false;
-  for (const Loop& loop : kernel.loops) reduced |= loop.reduced;
-  ensure(reduced == kernel.has_reduction(), "reduced loops and a combine go together");
-  auto check_access = [&](const Access& access) {
+namespace {
+
+using Ensure = std::function<void(bool condition, const char* rule)>;
+
+void verify_accesses(const Kernel& kernel, const Ensure& ensure) {
+  auto check = [&](const Access& access, std::size_t operands_before) {
     if (access.source == Access::number) return;
     ensure(access.address.strides.size() == kernel.loops.size(), "an access has a stride per loop");
     ensure(access.buffer >= 0 && access.buffer < kernel.buffer_count, "an access is to one of the buffers");
     for (const Guard& guard : access.guards)
       ensure(guard.position.strides.size() == kernel.loops.size(), "a guard has a stride per loop");
-    for (const Indirection& indirection : access.indirections)
-      ensure(indirection.operand >= 0 && indirection.operand < static_cast<int>(kernel.operands.size()),
-             "an indirection is through an operand");
+    for (const Indirection& indirection : access.indirections) {
+      // Earlier, so that indices are there when they are needed, and never go round in a circle.
+      ensure(indirection.operand >= 0 && static_cast<std::size_t>(indirection.operand) < operands_before,
+             "an indirection is through an earlier operand");
+      ensure(is_integer(kernel.operands[static_cast<std::size_t>(indirection.operand)].dtype),
+             "an indirection is through integers");
+    }
   };
-  for (const Access& access : kernel.operands) check_access(access);
-  for (const Access& access : kernel.epilogue_operands) check_access(access);
-  check_access(kernel.result);
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) check(kernel.operands[i], i);
+  for (const Access& access : kernel.epilogue_operands) {
+    check(access, 0);
+    ensure(access.guards.empty() && access.indirections.empty(), "an epilogue operand is read as it is");
+  }
+  ensure(kernel.result.source == Access::memory, "the result is in memory");
+  check(kernel.result, kernel.operands.size());
+  ensure(kernel.result.guards.empty(), "a result has no guards");
+}
+
+/// Types of operands, loops that exist.
+void verify_leaves(const Kernel& kernel, const Ensure& ensure) {
   ensure(kernel.body.operand_count() <= static_cast<int>(kernel.operands.size()), "the body's operands exist");
+  for (Expr part : topological(kernel.body)) {
+    if (part.is(Primitive::operand))
+      ensure(part.dtype() == kernel.operands[static_cast<std::size_t>(part->number)].dtype,
+             "an operand has its access's type");
+    if (part.is(Primitive::index))
+      ensure(part->number >= 0 && part->number < static_cast<int>(kernel.loops.size()), "a loop index is of a loop");
+  }
+  if (!kernel.epilogue.defined()) return;
+  ensure(kernel.has_reduction(), "an epilogue follows a reduction");
+  ensure(kernel.epilogue.operand_count() <= static_cast<int>(kernel.epilogue_operands.size()) + 1,
+         "the epilogue's operands exist");
+  for (Expr part : topological(kernel.epilogue)) {
+    ensure(!part.is(Primitive::index), "an epilogue has no loop index");
+    if (part.is(Primitive::operand) && part->number > 0)
+      ensure(part.dtype() == kernel.epilogue_operands[static_cast<std::size_t>(part->number) - 1].dtype,
+             "an operand has its access's type");
+  }
+}
+
+void verify_reduction(const Kernel& kernel, const Ensure& ensure) {
+  int reduced = 0;
+  for (const Loop& loop : kernel.loops) reduced += loop.reduced;
+  ensure((reduced > 0) == kernel.has_reduction(), "reduced loops and a combine go together");
   for (std::size_t i = 0; i < kernel.loops.size(); ++i) {
     const Dim& stride = kernel.result.address.strides[i];
     if (kernel.loops[i].reduced)
       ensure(stride.is_constant() && stride.constant() == 0, "the result does not move along reduced loops");
   }
+  if (!kernel.has_reduction()) return;
+  ensure(kernel.result.indirections.empty(), "a reduction stores at a fixed place");
+  ensure(compute_type(kernel.body.dtype()) == kernel.body.dtype(), "an accumulator is not f16 or bf16");
+  bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
+  ensure(!position || reduced == 1, "a position is along one loop");
+  ensure(!position || kernel.epilogue.defined() || kernel.result.dtype == DType::i64, "a position is an i64");
+}
+
+/// Adding to memory is done for a whole vector at a time, at places that lie side by side.
+void verify_accumulate(const Kernel& kernel, const Ensure& ensure) {
+  if (!kernel.accumulate) return;
+  ensure(!kernel.has_reduction(), "only a map adds to memory");
+  const Dim& stride = kernel.result.address.strides.back();
+  ensure(stride.is_constant() && stride.constant() == 1, "what adds to memory has lanes side by side");
+}
+
+/// The emitter moves a result by values that are the same for all lanes only.
+void verify_result_indirections(const Kernel& kernel, const Ensure& ensure) {
+  for (const Indirection& indirection : kernel.result.indirections) {
+    const Access& through = kernel.operands[static_cast<std::size_t>(indirection.operand)];
+    if (through.source == Access::number) continue;
+    const Dim& stride = through.address.strides.back();
+    bool still = stride.is_constant() && stride.constant() == 0 && through.indirections.empty();
+    for (const Guard& guard : through.guards) {
+      const Dim& moves = guard.position.strides.back();
+      still &= moves.is_constant() && moves.constant() == 0;
+    }
+    ensure(still, "a result's indirection stands still along the last loop");
+  }
+}
+
+}  // namespace
+
+void verify(const Kernel& kernel) {
+  Ensure ensure = [&](bool condition, const char* rule) {
+    if (!condition) throw InternalError(text("kernel breaks the rule: ", rule, "\n", kernel.str()));
+  };
+  if (!kernel.body.defined()) throw InternalError(text("kernel breaks the rule: it has a body\nkernel ", kernel.name));
+  verify(kernel.body);
+  ensure(!kernel.loops.empty(), "it has a loop");
+  verify_accesses(kernel, ensure);
+  verify_leaves(kernel, ensure);
+  verify_reduction(kernel, ensure);
+  verify_accumulate(kernel, ensure);
+  verify_result_indirections(kernel, ensure);
   Expr stored = kernel.epilogue.defined() ? kernel.epilogue : kernel.body;
-  bool arg = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
-  if (!arg || kernel.epilogue.defined())
+  bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
+  if (!position || kernel.epilogue.defined())
     ensure(stored.dtype() == kernel.result.dtype, "the stored value has the result's type");
 }
 

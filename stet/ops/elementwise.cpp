@@ -17,8 +17,22 @@ static Expr logistic(Expr x) {
 
 /// max(x, 0), with derivative 0 at 0 as in every other framework; maximum alone would say one half.
 static Expr rectified(Expr x) {
+  if (!is_floating(x.dtype())) return scalar::maximum(x, 0);  // integers have no derivative to state
   Expr one = constant(std::int64_t{1}, x.dtype());
   return scalar::with_derivative(scalar::maximum(x, 0), x, scalar::select(0 < x, one, 0));
+}
+
+/// The normal distribution at x, 0.5 * erfc(-x / sqrt(2)). Far below zero erfc magnifies the error of its argument z by
+/// 2 z^2, so what rounding took from z is put back: to first order erfc(z + e) = erfc(z) * (1 - 2 z e) there.
+static Expr normal_distribution(Expr x) {
+  constexpr double factor = -0.70710678118654752440;
+  double rounded = x.dtype() == DType::f64 ? factor : static_cast<double>(static_cast<float>(factor));
+  double rest = x.dtype() == DType::f64 ? 4.83364665672645672553e-17 : factor - rounded;
+  Expr slope = constant(rounded, x.dtype()), z = x * slope, tail = scalar::erfc(z);
+  Expr error = scalar::fma(x, slope, -z) + x * rest;
+  Expr corrected = scalar::select(1 < z, tail - tail * (z * error * 2), tail);
+  Expr density = scalar::exp(x * x * -0.5) * 0.39894228040143267794;
+  return scalar::with_derivative(corrected * 0.5, x, density);
 }
 
 #define STET_UNARY(name, dtypes, domain, summary, ...) \

@@ -112,7 +112,16 @@ void lower_random(LowerCall& call, Expr body) {
   call.kernel(std::move(kernel));
 }
 
-void no_samples(SampleList&) {}
+/// Seed and counter, then the parameters.
+void samples_of_random(SampleList& list) {
+  list.add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, view_of(RandomAttributes{{3, 40}, DType::f32}))
+      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, view_of(RandomAttributes{{}, DType::f32}))
+      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, view_of(RandomAttributes{{0, 4}, DType::f32}));
+}
+void samples_of_randint(SampleList& list) {
+  list.add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, view_of(RandomAttributes{{3, 40}, DType::i64}))
+      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, view_of(RandomAttributes{{}, DType::i64}));
+}
 
 // --- the process's generator
 
@@ -158,7 +167,7 @@ constinit const OpDef uniform_row{
     .operands = operand_names,
     .infer = [](InferCall& c) { infer_random(c, false); },
     .lower = [](LowerCall& c) { lower_random(c, uniform_body(c.out().dtype)); },
-    .samples = no_samples};
+    .samples = samples_of_random};
 constinit const OpDef normal_row{
     .name = "normal",
     .kind = Kind::random,
@@ -166,7 +175,7 @@ constinit const OpDef normal_row{
     .operands = operand_names,
     .infer = [](InferCall& c) { infer_random(c, false); },
     .lower = [](LowerCall& c) { lower_random(c, normal_body(c.out().dtype)); },
-    .samples = no_samples};
+    .samples = samples_of_random};
 constinit const OpDef randint_row{
     .name = "randint",
     .kind = Kind::random,
@@ -174,7 +183,7 @@ constinit const OpDef randint_row{
     .operands = operand_names,
     .infer = [](InferCall& c) { infer_random(c, true); },
     .lower = [](LowerCall& c) { lower_random(c, randint_body(c.out().dtype)); },
-    .samples = no_samples};
+    .samples = samples_of_randint};
 
 namespace random {
 

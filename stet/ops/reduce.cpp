@@ -209,7 +209,8 @@ Tensor reduced(const OpDef& row, const In& x, const Axes* axes, ReduceOptions op
   ReduceAttributes attributes;
   attributes.keepdims = options.keepdims;
   int rank = rank_of(x);
-  if (!axes) {
+  bool undefined = x.kind() == In::Kind::tensor && !x.tensor().defined();
+  if (!axes || undefined) {
     for (int axis = 0; axis < rank; ++axis) attributes.axes.push_back(axis);
   } else {
     try {

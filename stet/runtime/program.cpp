@@ -38,10 +38,27 @@ bool equal_everywhere(const Dim& dim, std::int64_t size, const Bindings& binding
   return dim.is_constant() || dim.as_symbol() || dim.evaluate(bindings) == size;
 }
 
+/// Are all symbols of a fact bound? Those of late sizes are bound while the program runs.
+bool has_values(const Fact& fact, const Bindings& bindings) {
+  for (const Dim* dim : {&fact.left, &fact.right})
+    for (int symbol : dim->symbols())
+      if (!bindings.find(symbol)) return false;
+  return true;
+}
+
+void test(const InferCall::Check& check, const Bindings& bindings) {
+  if (!check.fact.holds(bindings)) throw Problem(check.problem, check.advice);
+}
+
 }  // namespace
 
 std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given, std::span<const std::int64_t> dims) const {
   Bindings bindings;
+  if (given.size() != inputs.size() || dims.size() != dim_symbols.size()) return std::nullopt;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (given[i].sizes.size() != static_cast<std::size_t>(inputs[i].shape.rank()) ||
+        given[i].strides.size() != inputs[i].strides.size())
+      return std::nullopt;
   for (std::size_t i = 0; i < dim_symbols.size(); ++i) bindings.bind(dim_symbols[i], dims[i]);
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -62,34 +79,92 @@ std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given, s
   return bindings;
 }
 
-std::size_t plan_memory(std::span<PlannedBlock> blocks) {
-  std::vector<PlannedBlock*> order;
-  for (PlannedBlock& block : blocks) order.push_back(&block);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const PlannedBlock* a, const PlannedBlock* b) { return a->bytes > b->bytes; });
-  std::vector<PlannedBlock*> placed;
-  std::size_t total = 0;
-  for (PlannedBlock* block : order) {
-    std::vector<PlannedBlock*> beside;
-    for (PlannedBlock* other : placed)
-      if (other->first <= block->last && block->first <= other->last) beside.push_back(other);
-    std::sort(beside.begin(), beside.end(),
-              [](const PlannedBlock* a, const PlannedBlock* b) { return a->offset < b->offset; });
-    std::size_t offset = 0;
-    for (PlannedBlock* other : beside) {
-      if (other->offset >= offset + block->bytes) break;
-      offset = std::max(offset, aligned(other->offset + other->bytes));
+namespace {
+
+/// Blocks that have their place, found by lifetime: a tree over blocks in the order of their first step, whose inner
+/// nodes know the latest last step below them.
+class PlacedBlocks {
+ public:
+  explicit PlacedBlocks(std::span<const PlannedBlock> blocks) : rank_(blocks.size()) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) by_first_.push_back(i);
+    std::stable_sort(by_first_.begin(), by_first_.end(),
+                     [&](std::size_t a, std::size_t b) { return blocks[a].first < blocks[b].first; });
+    for (std::size_t r = 0; r < by_first_.size(); ++r) {
+      rank_[by_first_[r]] = r;
+      firsts_.push_back(blocks[by_first_[r]].first);
     }
-    block->offset = offset;
-    total = std::max(total, offset + block->bytes);
-    placed.push_back(block);
+    while (leaves_ < blocks.size()) leaves_ *= 2;
+    latest_.assign(2 * leaves_, -1);
+  }
+  void add(std::size_t block, int last) {
+    for (std::size_t at = leaves_ + rank_[block]; at > 0; at /= 2) latest_[at] = std::max(latest_[at], last);
+  }
+  /// Placed blocks that are alive somewhere in [first, last].
+  std::vector<std::size_t> alive(int first, int last) const {
+    auto count = static_cast<std::size_t>(std::upper_bound(firsts_.begin(), firsts_.end(), last) - firsts_.begin());
+    std::vector<std::size_t> out;
+    std::vector<std::size_t> open{1};
+    while (!open.empty()) {
+      std::size_t at = open.back();
+      open.pop_back();
+      if (latest_[at] < first || lowest_leaf(at) >= count) continue;
+      if (at >= leaves_) {
+        out.push_back(by_first_[at - leaves_]);
+      } else {
+        open.push_back(2 * at + 1);
+        open.push_back(2 * at);
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::size_t lowest_leaf(std::size_t at) const {
+    while (at < leaves_) at *= 2;
+    return at - leaves_;
+  }
+  std::size_t leaves_ = 1;
+  std::vector<std::size_t> by_first_, rank_;
+  std::vector<int> firsts_, latest_;
+};
+
+/// a + b bytes, or Problem: an arena that wrapped around would be far too small.
+std::size_t added_bytes(std::size_t a, std::size_t b) {
+  std::size_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum) || sum > std::size_t{1} << 62)
+    throw Problem("the values that are needed at the same time are too large for memory");
+  return sum;
+}
+
+}  // namespace
+
+std::size_t plan_memory(std::span<PlannedBlock> blocks) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < blocks.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  PlacedBlocks placed(blocks);
+  std::size_t total = 0;
+  for (std::size_t number : order) {
+    PlannedBlock& block = blocks[number];
+    block.offset = 0;
+    if (block.first > block.last) continue;  // never used
+    std::vector<std::size_t> beside = placed.alive(block.first, block.last);
+    std::sort(beside.begin(), beside.end(),
+              [&](std::size_t a, std::size_t b) { return blocks[a].offset < blocks[b].offset; });
+    for (std::size_t other : beside) {
+      if (blocks[other].offset >= added_bytes(block.offset, block.bytes)) break;
+      block.offset = std::max(block.offset, aligned(added_bytes(blocks[other].offset, blocks[other].bytes)));
+    }
+    total = std::max(total, added_bytes(block.offset, block.bytes));
+    placed.add(number, block.last);
   }
   return aligned(total);
 }
 
 std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
   for (const InferCall::Check& check : checks)
-    if (!check.fact.holds(bindings)) throw Problem(check.problem, check.advice);
+    if (late.empty() || has_values(check.fact, bindings)) test(check, bindings);
   auto bound = std::make_shared<BoundProgram>();
   bound->program_ = shared_from_this();
   bound->bindings_ = std::move(bindings);
@@ -101,18 +176,19 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
   }
   for (const std::unique_ptr<Step>& step : steps) bound->steps_.push_back(step->bind(bound->bindings_));
 
+  std::vector<int> first(buffers.size(), static_cast<int>(steps.size())), last(buffers.size(), -1);
+  for (std::size_t s = 0; s < steps.size(); ++s)
+    for (const std::vector<int>* list : {&steps[s]->reads, &steps[s]->writes})
+      for (int buffer : *list) {
+        auto id = static_cast<std::size_t>(buffer);
+        first[id] = std::min(first[id], static_cast<int>(s));
+        last[id] = static_cast<int>(s);
+      }
   std::vector<PlannedBlock> blocks;
   std::vector<std::size_t> owners;
   for (std::size_t id = 0; id < buffers.size(); ++id) {
     if (buffers[id].role != ProgramBuffer::temporary) continue;
-    PlannedBlock block{byte_count(buffers[id].elements, buffers[id].dtype, bound->bindings_), static_cast<int>(steps.size()), -1};
-    for (std::size_t s = 0; s < steps.size(); ++s)
-      for (const std::vector<int>* list : {&steps[s]->reads, &steps[s]->writes})
-        if (std::find(list->begin(), list->end(), static_cast<int>(id)) != list->end()) {
-          block.first = std::min(block.first, static_cast<int>(s));
-          block.last = std::max(block.last, static_cast<int>(s));
-        }
-    blocks.push_back(block);
+    blocks.push_back({byte_count(buffers[id].elements, buffers[id].dtype, bound->bindings_), first[id], last[id]});
     owners.push_back(id);
   }
   bound->arena_bytes_ = plan_memory(blocks);
@@ -164,6 +240,10 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     owned[id] = Buffer::allocate(byte_count(program.buffers[id].elements, program.buffers[id].dtype, bindings));
     table[id] = owned[id].data();
   };
+  // Checks of sizes that are not known yet: tested as soon as they are, before anything is read by them.
+  std::vector<const InferCall::Check*> waiting;
+  for (const InferCall::Check& check : program.checks)
+    if (!has_values(check.fact, bindings)) waiting.push_back(&check);
   std::size_t next_late = 0;
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = *program.steps[s];
@@ -172,6 +252,11 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
       bindings.bind(size.symbol, *static_cast<const std::int64_t*>(table[static_cast<std::size_t>(size.buffer)]));
+      std::erase_if(waiting, [&](const InferCall::Check* check) {
+        if (!has_values(check->fact, bindings)) return false;
+        test(*check, bindings);
+        return true;
+      });
     }
   }
   sizes.clear();

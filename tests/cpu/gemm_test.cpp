@@ -32,19 +32,23 @@ struct Stored {
   static T pattern() { return static_cast<T>(-77.5); }
 
   Stored(Count rows, Count columns, Count batch, Count gap, std::minstd_rand& random)
-      : rows(rows), columns(columns), batch(batch), leading(columns + gap), stride(rows * leading + gap),
+      : rows(rows),
+        columns(columns),
+        batch(batch),
+        leading(columns + gap),
+        stride(rows * leading + gap),
         memory(static_cast<std::size_t>(2 * guard + batch * stride), pattern()) {
     for (Count i = 0; i < batch; ++i)
       for (Count r = 0; r < rows; ++r)
         for (Count c = 0; c < columns; ++c)
           at(i, r, c) = static_cast<T>(static_cast<double>(random() % 2001) / 1000.0 - 1.0);
   }
-  T& at(Count i, Count r, Count c) {
-    return memory[static_cast<std::size_t>(guard + i * stride + r * leading + c)];
-  }
+  T& at(Count i, Count r, Count c) { return memory[static_cast<std::size_t>(guard + i * stride + r * leading + c)]; }
   T* data() { return memory.data() + guard; }
   /// Exactly to the last element: the driver must not reach further.
-  Count extent() const { return rows * columns * batch == 0 ? 0 : (batch - 1) * stride + (rows - 1) * leading + columns; }
+  Count extent() const {
+    return rows * columns * batch == 0 ? 0 : (batch - 1) * stride + (rows - 1) * leading + columns;
+  }
   GemmMatrix view() { return {data(), leading, stride, extent()}; }
   /// Nothing outside the matrices was written.
   bool surroundings_intact() {
@@ -85,7 +89,9 @@ template <class T>
 class Product {
  public:
   Product(GemmSpec spec, Sizes sizes, Count gap, unsigned seed)
-      : spec_(std::move(spec)), s_(sizes), random_(seed),
+      : spec_(std::move(spec)),
+        s_(sizes),
+        random_(seed),
         left_(spec_.transpose_left ? s_.k : s_.m, spec_.transpose_left ? s_.m : s_.k, s_.batch, gap, random_),
         right_(spec_.transpose_right ? s_.n : s_.k, spec_.transpose_right ? s_.k : s_.n, s_.batch, gap, random_),
         result_(s_.m, s_.n, s_.batch, gap, random_) {
@@ -228,12 +234,12 @@ TEST(GemmTest, SharedMatrixOfABatch) {
 }
 
 TEST(GemmTest, BeyondEveryThreshold) {
-  GemmSpec spec{f32, false, false, {}};
-  EXPECT_EQ(gemm_method(spec, 512, 512, 600), GemmMethod::library_panels);
-  std::vector<Sizes> large = {{517, 523, 521}};
+  GemmSpec spec{f32, true, false, {}};
+  EXPECT_EQ(gemm_method(spec, 661, 653, 659), GemmMethod::library_panels);
+  std::vector<Sizes> large = {{661, 653, 659}};
   check_all(f32, {}, large, 0);
   check_all(f32, all_kinds(f32), large, 1);
-  spec.dtype = f64;
+  spec = {f64, false, false, {}};
   EXPECT_EQ(gemm_method(spec, 70, 1040, 1031), GemmMethod::packed_tile);
   std::vector<Sizes> packed = {{70, 1040, 1031}, {1040, 70, 1031}};
   check_all(f64, bias_relu(f64), packed, 0);
@@ -265,12 +271,12 @@ TEST(GemmTest, ResultOfAnotherType) {
 }
 
 TEST(GemmTest, AFullOperandMayBeTheResult) {
-  for (Count size : {40, 516}) {  // generated, and by the library
+  for (Count size : {40, 660}) {  // generated, and by the library
     std::minstd_rand random(5);
     Stored<float> left(size, size, 1, 0, random), right(size, size, 1, 0, random), result(size, size, 1, 0, random);
     Stored<float> before = result;
-    GemmKernel plain(GemmSpec{}),
-        added({f32, false, false, {operand(0, f32) + operand(1, f32), {EpilogueOperand::full}}});
+    GemmKernel plain({f32, true, false, {}}),
+        added({f32, true, false, {operand(0, f32) + operand(1, f32), {EpilogueOperand::full}}});
     Stored<float> sums = result;
     plain.run({size, size, size, 1, left.view(), right.view(), sums.view(), {}});
     GemmOperand operands[] = {result.view()};
@@ -282,8 +288,8 @@ TEST(GemmTest, AFullOperandMayBeTheResult) {
 
 TEST(GemmTest, OneThreadAndTwoGiveTheSameBits) {
   int before = thread_count();
-  std::vector<Sizes> sizes = {{64, 300, 200}, {700, 50, 90}, {1, 2000, 600}, {3, 40, 3000},  {16, 16, 16, 300},
-                              {520, 520, 520}, {256, 300, 140, 3}, {2, 700, 700}};
+  std::vector<Sizes> sizes = {{64, 300, 200},    {700, 50, 90},   {1, 2000, 600},     {3, 40, 3000},
+                              {16, 16, 16, 300}, {660, 660, 660}, {256, 300, 140, 3}, {2, 700, 700}};
   for (DType dtype : {f32, f64})
     for (int layout = 0; layout < 4; ++layout)
       for (const Sizes& s : sizes) {
@@ -304,9 +310,9 @@ TEST(GemmTest, OneThreadAndTwoGiveTheSameBits) {
 
 TEST(GemmTest, OpenMpSettingsOfTheUserStay) {
   omp_set_num_threads(7);
-  Product<float> problem({}, {520, 520, 520}, 0, 1);
-  GemmKernel kernel(GemmSpec{});
-  problem.run(kernel);
+  GemmKernel kernel({f32, true, false, {}});
+  Product<float> product(kernel.spec(), {660, 660, 660}, 0, 1);
+  product.run(kernel);
   EXPECT_EQ(omp_get_max_threads(), 7);
 }
 
@@ -351,6 +357,21 @@ TEST(GemmTest, ReachingBeyondABufferIsRefused) {
   GemmOperand operands[] = {{memory.data(), 0, 0, 2}};
   EXPECT_THROW(biased.run({3, 3, 3, 1, good, good, good, operands}), InternalError);
   EXPECT_THROW(biased.run({3, 3, 3, 1, good, good, good, {}}), InternalError);
+}
+
+TEST(GemmTest, TilesStayInRegisters) {
+  if (!gemm_wide_tiles()) GTEST_SKIP() << "the names below are those of AVX-512";
+  for (DType dtype : {f32, f64})
+    for (bool transpose_left : {false, true})
+      for (int vectors : {1, 2, 3, 4, 8, 16}) {
+        std::string code = assembly_text(gemm_tile_request(dtype, transpose_left, gemm_tile(dtype, vectors), {}));
+        std::size_t begin = 0;
+        for (std::size_t end; (end = code.find('\n', begin)) != std::string::npos; begin = end + 1) {
+          std::string line = code.substr(begin, end - begin);
+          bool spill = line.find("zmm") != std::string::npos && line.find("(%rsp)") != std::string::npos;
+          ASSERT_FALSE(spill) << vectors << " vectors: " << line;
+        }
+      }
 }
 
 TEST(GemmTest, SpecsThatMakeNoSenseAreRefused) {

@@ -12,6 +12,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/cpu/object_cache.h"
 
 namespace stet::cpu {
 namespace {
@@ -104,8 +105,13 @@ TEST_F(JitTest, DamagedFilesAreDeletedAndRebuilt) {
   files::path path = stored().at(0);
   std::ifstream in(path, std::ios::binary);
   const std::string good((std::istreambuf_iterator<char>(in)), {});
-  std::vector<std::string> bad = {"", good.substr(0, 7), good.substr(0, 32), good.substr(0, good.size() / 2),
-                                  good.substr(0, good.size() - 1), good + "x", std::string(good.size(), '\0')};
+  std::vector<std::string> bad = {"",
+                                  good.substr(0, 7),
+                                  good.substr(0, 32),
+                                  good.substr(0, good.size() / 2),
+                                  good.substr(0, good.size() - 1),
+                                  good + "x",
+                                  std::string(good.size(), '\0')};
   for (std::size_t at = 0; at < good.size(); at += at < 40 ? 1 : 97) {
     bad.push_back(good);
     bad.back()[at] = static_cast<char>(bad.back()[at] ^ (1 << (at % 8)));
@@ -160,6 +166,24 @@ TEST_F(JitTest, WorksWithoutADisk) {
   start(folder_);
   files::remove_all(folder_);  // while in use
   EXPECT_EQ(call(load_code(adder(12)), 0), 12);
+}
+
+TEST_F(JitTest, TheOldestFilesGoWhenThereAreTooMany) {
+  ObjectCache cache(folder_, 40'000);
+  std::string object(1000, 'x');
+  for (int i = 0; i < 100; ++i) cache.store(text("key ", i), object);
+  std::vector<files::path> paths = stored();
+  auto now = files::file_time_type::clock::now();
+  bool rejected = false;
+  for (const files::path& path : paths) files::last_write_time(path, now - std::chrono::hours(2));
+  cache.store("young", object);
+  std::ofstream(folder_ + "/tmp-1-0-abandoned.o") << "x";
+  files::last_write_time(folder_ + "/tmp-1-0-abandoned.o", now - std::chrono::hours(2));
+  cache.trim();
+  EXPECT_LE(stored().size(), 30u);
+  EXPECT_GE(stored().size(), 25u);
+  EXPECT_TRUE(cache.find("young", rejected).has_value());
+  EXPECT_FALSE(files::exists(folder_ + "/tmp-1-0-abandoned.o"));
 }
 
 TEST_F(JitTest, LinksInTheCacheAreNotFollowed) {

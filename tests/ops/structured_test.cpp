@@ -1,0 +1,268 @@
+// Structured rows: every sample x every type the row takes, against stored values; eager, a one-node graph at two sizes
+// with one program, and checked code give the same bits.
+//
+// Bounds. Integers and data that only moves: exact. Sums of n terms (sum, mean, scatter_add, matmul, conv2d) in floating
+// types:  |error| <= (4 + sqrt(n)) u S + v |result|,  where S is the sum of the terms' magnitudes, u the unit roundoff of
+// the type accumulated in (f32 for f16 and bf16) and v that of the result. Sums are blocked, so n u S is far from reached;
+// the square root is what independent roundings give. Products of n factors: |error| <= n u |result| + v |result|.
+#include "tests/ops/oracle.h"
+
+namespace stet::op_test {
+namespace {
+
+class Structured : public OpTest {};
+
+/// The line of a sample's block with values for the type; "" if the row does not take it. Signed integers draw the same
+/// numbers and share a line.
+std::string line_for(const OracleBlock& block, DType dtype) {
+  for (std::string name : {std::string("source"), std::string("any"), text(dtype)})
+    if (block.has(name)) return name;
+  bool is_signed = row(dtype).category == DTypeClass::signed_integer;
+  return is_signed && block.has("i64") ? "i64" : "";
+}
+
+/// The elements a result must have. "source": positions counted through all operands that hold data.
+Values expected_values(const OracleBlock& block, const std::string& line, const OpDef& op, const Sample& sample,
+                       DType dtype, DType result) {
+  Values out = block.values(line);
+  if (line == "source") {
+    Values all;
+    for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
+      if (sample.inputs[k].below >= 0) continue;
+      Values one = drawn_values(op.name, static_cast<int>(k), dtype, sample.inputs[k]);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    for (Value& value : out) value = all[static_cast<std::size_t>(value)];
+  }
+  if (!is_floating(result))
+    for (Value& value : out) value = rounded_to(result, value);  // wrapped
+  return out;
+}
+
+Tensor magnitude(const Tensor& tensor) { return abs(cast(tensor, DType::f64)); }
+
+/// The most a result may be off, per element.
+Values allowed_errors(const OpDef& op, const Sample& sample, const std::vector<Tensor>& inputs, const Values& expected,
+                      DType dtype, DType result) {
+  Values out(expected.size(), 0);
+  if (!is_floating(result)) return out;
+  DType accumulator = compute_type(result);
+  Value u = unit_roundoff(accumulator), v = unit_roundoff(result);
+  bool sums = &op == &sum_row || &op == &mean_row || &op == &scatter_add_row || &op == &matmul_row || &op == &conv2d_row;
+  if (sums) {
+    std::vector<Tensor> magnitudes;
+    Values terms;
+    std::int64_t most = 1;  // terms of a result; an upper bound is the largest operand, or the filter's size
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      bool indices = sample.inputs[k].below >= 0;
+      magnitudes.push_back(indices ? inputs[k] : magnitude(inputs[k]));
+      if (!indices) most = std::max(most, count_of(sizes_of(inputs[k])));
+    }
+    if (&op == &matmul_row) most = sizes_of(inputs[0]).back() + sizes_of(inputs[0])[sizes_of(inputs[0]).size() - 2];
+    if (&op == &conv2d_row) most = count_of(sizes_of(inputs[1]));
+    terms = values_of(eager(op, magnitudes, sample.attributes));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = (4 + std::sqrt(static_cast<Value>(most))) * u * terms[i] + v * std::abs(expected[i]);
+  } else if (&op == &prod_row) {
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = (static_cast<Value>(count_of(sizes_of(inputs[0]))) * u + v) * std::abs(expected[i]);
+  } else if (&op == &normal_row) {
+    // Box and Muller with angles up to 2 pi, in f32: radius times the angle's rounding error.
+    for (Value& one : out) one = 64 * u;
+  }
+  (void)dtype;
+  return out;
+}
+
+void expect_close(const Tensor& got, const Values& expected, const Values& allowed) {
+  Values values = values_of(got);
+  ASSERT_EQ(values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    bool equal = values[i] == expected[i] || (std::isnan(values[i]) && std::isnan(expected[i]));
+    Value nearest = is_floating(got.dtype()) ? rounded_to(got.dtype(), expected[i]) : expected[i];
+    if (equal || values[i] == nearest || std::abs(values[i] - expected[i]) <= allowed[i]) continue;
+    ADD_FAILURE() << "element " << i << " is " << text(static_cast<double>(values[i])) << ", not "
+                  << text(static_cast<double>(expected[i])) << "; off by "
+                  << static_cast<double>(std::abs(values[i] - expected[i])) << ", allowed is "
+                  << static_cast<double>(allowed[i]);
+    return;
+  }
+}
+
+void check_against_oracle(const OpDef& op, const Sample& sample, DType dtype, const std::vector<Tensor>& inputs,
+                          const Tensor& result) {
+  const OracleBlock* block = Oracle::instance().find(sample_line(op, sample));
+  ASSERT_TRUE(block) << sample_line(op, sample);
+  std::string line = line_for(*block, dtype);
+  EXPECT_EQ(sizes_of(result), block->shape());
+  Values expected = expected_values(*block, line, op, sample, dtype, result.dtype());
+  expect_close(result, expected, allowed_errors(op, sample, inputs, expected, dtype, result.dtype()));
+}
+
+TEST_F(Structured, EverySampleAndTypeEqualsTheReference) {
+  for (const OpDef* op : all_rows()) {
+    if (op->kind == Kind::map) continue;
+    for (const Sample& sample : samples_of(*op)) {
+      const OracleBlock* block = Oracle::instance().find(sample_line(*op, sample));
+      ASSERT_TRUE(block) << sample_line(*op, sample);
+      Sample larger = grown(*op, sample);
+      for (DType dtype : all_dtypes) {
+        if (line_for(*block, dtype).empty()) continue;
+        bool has_data = std::any_of(sample.inputs.begin(), sample.inputs.end(), [](const SampleInput& i) { return i.below < 0; });
+        if (!has_data && dtype != DType::i64) continue;  // all operands are indices
+        SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
+        std::vector<Tensor> inputs = drawn_inputs(op->name, sample, dtype), more = drawn_inputs(op->name, larger, dtype);
+        Tensor result = eager(*op, inputs, sample.attributes), more_result = eager(*op, more, larger.attributes);
+        check_against_oracle(*op, sample, dtype, inputs, result);
+        check_against_oracle(*op, larger, dtype, more, more_result);
+
+        OneNode graph(*op, inputs, sample.attributes);
+        EXPECT_TRUE(same_bits(graph.run(inputs, sample.attributes), result)) << "as a graph";
+        Tensor other = graph.run(more, larger.attributes);
+        ASSERT_TRUE(other.defined()) << "compiled for one size only\n" << graph.str();
+        EXPECT_TRUE(same_bits(other, more_result)) << "as a graph at another size";
+
+        CheckedKernels checked;
+        OneNode checked_graph(*op, inputs, sample.attributes);
+        EXPECT_TRUE(same_bits(checked_graph.run(inputs, sample.attributes), result)) << "in checked code";
+        EXPECT_TRUE(same_bits(checked_graph.run(more, larger.attributes), more_result)) << "in checked code, larger";
+      }
+    }
+  }
+}
+
+/// Rows refuse the types that the oracle has no values for, and no others.
+TEST_F(Structured, OtherTypesAreRefused) {
+  for (const OpDef* op : all_rows()) {
+    if (op->kind == Kind::map || op->kind == Kind::random || op == &one_hot_row) continue;
+    Sample sample = samples_of(*op).front();
+    const OracleBlock* block = Oracle::instance().find(sample_line(*op, sample));
+    ASSERT_TRUE(block);
+    for (DType dtype : all_dtypes) {
+      if (!line_for(*block, dtype).empty()) continue;
+      EXPECT_THROW(eager(*op, drawn_inputs(op->name, sample, dtype), sample.attributes), UserError)
+          << op->name << " of " << dtype;
+    }
+  }
+}
+
+/// Every integer type serves as an index type, with the same result.
+TEST_F(Structured, IndexTypes) {
+  for (const OpDef* op : {&gather_row, &scatter_add_row, &one_hot_row})
+    for (const Sample& sample : samples_of(*op)) {
+      std::vector<Tensor> inputs = drawn_inputs(op->name, sample, DType::f32);
+      Tensor result = eager(*op, inputs, sample.attributes);
+      for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32}) {
+        std::vector<Tensor> narrow = inputs;
+        for (std::size_t k = 0; k < narrow.size(); ++k)
+          if (sample.inputs[k].below >= 0) narrow[k] = cast(inputs[k], dtype);
+        SCOPED_TRACE(text(sample_line(*op, sample), " with indices of ", dtype));
+        EXPECT_TRUE(same_bits(eager(*op, narrow, sample.attributes), result));
+        CheckedKernels checked;
+        EXPECT_TRUE(same_bits(eager(*op, narrow, sample.attributes), result));
+      }
+    }
+}
+
+TEST_F(Structured, OneHotOfEveryType) {
+  Tensor indices = make_vector(DType::i64, {2, 0, -1, 5, 3});
+  for (DType dtype : all_dtypes) {
+    Tensor result = one_hot(indices, 4, {.dtype = dtype});
+    EXPECT_EQ(result.dtype(), dtype);
+    EXPECT_EQ(values_of(result), (Values{0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1})) << dtype;
+  }
+}
+
+/// NaN wins in max and min, and argmax and argmin give its first position; of equals the first.
+TEST_F(Structured, ExtremesOfNaNAndEquals) {
+  for (DType dtype : floating_dtypes) {
+    for (std::int64_t size : {3, 16, 17, 100, 5000}) {
+      Values values(static_cast<std::size_t>(size), -3);
+      values[static_cast<std::size_t>(size / 2)] = NAN;
+      values[static_cast<std::size_t>(size - 1)] = NAN;
+      Tensor x = make_vector(dtype, values);
+      EXPECT_TRUE(std::isnan(values_of(max(x))[0])) << dtype << size;
+      EXPECT_TRUE(std::isnan(values_of(min(x))[0])) << dtype << size;
+      EXPECT_EQ(values_of(argmax(x, 0))[0], size / 2) << dtype << " " << size;
+      EXPECT_EQ(values_of(argmin(x, 0))[0], size / 2) << dtype << " " << size;
+      Tensor column = reshape(x, {-1, 1});
+      EXPECT_EQ(values_of(argmax(column, 0))[0], size / 2) << dtype << " " << size;
+      Tensor same = full({size}, 7, dtype);
+      EXPECT_EQ(values_of(argmax(same, 0))[0], 0);
+      EXPECT_EQ(values_of(argmin(same, 0))[0], 0);
+      Tensor lowest = full({size}, -INFINITY, dtype);
+      EXPECT_EQ(values_of(max(lowest))[0], -INFINITY);
+      EXPECT_EQ(values_of(argmax(lowest, 0))[0], 0);
+    }
+  }
+  for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64}) {
+    auto low = static_cast<Value>(row(dtype).lowest), high = static_cast<Value>(row(dtype).highest);
+    Tensor x = make_vector(dtype, Values(37, low)), y = make_vector(dtype, Values(37, high));
+    EXPECT_EQ(values_of(max(x))[0], low) << dtype;
+    EXPECT_EQ(values_of(min(y))[0], high) << dtype;
+    EXPECT_EQ(values_of(argmax(x, 0))[0], 0) << dtype;
+    EXPECT_EQ(values_of(argmin(y, 0))[0], 0) << dtype;
+  }
+}
+
+/// Sums in integers wrap; sums of narrow integers do not, because they are i32.
+TEST_F(Structured, IntegerSumsWrap) {
+  EXPECT_EQ(sum(make_vector(DType::i64, {9223372036854775807.0L, 1})).item<std::int64_t>(), INT64_MIN);
+  EXPECT_EQ(sum(make_vector(DType::i32, {2147483647, 1})).item<std::int32_t>(), INT32_MIN);
+  EXPECT_EQ(sum(full({1000}, 127, DType::i8)).item<std::int32_t>(), 127000);
+  EXPECT_EQ(sum(full({1000}, 1, DType::bool_)).item<std::int32_t>(), 1000);
+  Tensor a = make_tensor(DType::i8, Values(200, 127), {1, 200}), b = make_tensor(DType::i8, Values(200, 127), {200, 1});
+  EXPECT_EQ(matmul(a, b).dtype(), DType::i32);
+  EXPECT_EQ(matmul(a, b).item<std::int32_t>(), 200 * 127 * 127);
+}
+
+TEST_F(Structured, EmptyReductions) {
+  for (DType dtype : all_dtypes) {
+    Tensor x = zeros({0, 3}, dtype);
+    EXPECT_EQ(values_of(sum(x, 0)), (Values{0, 0, 0}));
+    EXPECT_EQ(values_of(prod(x, 0)), (Values{1, 1, 1}));
+    for (Value value : values_of(mean(x, 0))) EXPECT_TRUE(std::isnan(value));
+    EXPECT_EQ(sizes_of(sum(x, 1)), (Sizes{0}));
+    EXPECT_EQ(sizes_of(max(x, 1)), (Sizes{0}));
+    EXPECT_EQ(sizes_of(argmax(x, 1)), (Sizes{0}));
+    EXPECT_THROW(max(x, 0), UserError);
+  }
+  EXPECT_EQ(sizes_of(nonzero(zeros({0, 4}))), (Sizes{0, 2}));
+  EXPECT_EQ(sizes_of(nonzero(zeros({}))), (Sizes{0, 0}));
+  EXPECT_EQ(sizes_of(nonzero(ones({}))), (Sizes{1, 0}));
+}
+
+// --- composites
+
+TEST_F(Structured, CompositesEqualTheReference) {
+  for (const Sizes& sizes : {Sizes{3, 4}, Sizes{5, 37}, Sizes{2, 3, 10}, Sizes{1, 1}, Sizes{0, 4}})
+    for (DType dtype : floating_dtypes) {
+      const OracleBlock* block = Oracle::instance().find(text("composite ", joined(sizes, ","), " ", dtype));
+      ASSERT_TRUE(block);
+      SCOPED_TRACE(text(dtype, Shape(sizes)));
+      std::int64_t last = sizes.back();
+      auto draw = [&](int operand, const Sizes& shape, Value scale) {
+        Values values = drawn_values("softmax", operand, dtype, {shape});
+        for (Value& value : values) value *= scale;
+        return make_tensor(dtype, values, shape);
+      };
+      Tensor x = draw(0, sizes, 4), gamma = draw(1, {last}, 1), beta = draw(2, {last}, 1);
+      Sizes fewer(sizes.begin(), sizes.end() - 1);
+      Tensor labels = make_tensor(DType::i64, drawn_values("", 3, DType::i64, {fewer, last}), fewer);
+      // Each op of the composite rounds to the type; values stay within 32.
+      Value u = unit_roundoff(dtype);
+      auto check = [&](const char* name, const Tensor& got, Value allowed) {
+        SCOPED_TRACE(name);
+        Values expected = block->values(name);
+        expect_close(got, expected, Values(expected.size(), allowed));
+      };
+      // A product or exponential of a value rounded at up to 16 is off by 16 u relatively.
+      check("softmax", softmax(x), 40 * u);
+      check("log_softmax", log_softmax(x), 80 * u);
+      check("layer_norm", layer_norm(x, gamma, beta), 120 * u);
+      check("sparse_cross_entropy", sparse_cross_entropy(labels, x), 80 * u);
+    }
+}
+
+}  // namespace
+}  // namespace stet::op_test

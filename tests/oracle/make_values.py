@@ -1,0 +1,668 @@
+#!/usr/bin/env python3
+"""Writes values.txt: what every row of the op table must compute, from NumPy and SciPy in double precision.
+
+The tests read the stored file and never run this script. Run it when rows or samples change, with Debian's
+python3-numpy and python3-scipy:
+
+    build/stet_tests --gtest_also_run_disabled_tests --gtest_filter='OracleFile.DISABLED_WriteRows'  # writes rows.txt
+    python3 tests/oracle/make_values.py tests/oracle/rows.txt tests/oracle/values.txt
+
+rows.txt is the op table as the tests see it: one line per map, cast and sample. Where a result does not depend on
+rounding (data that only moves), one list of source positions serves all types. Inputs of samples are not stored: they
+come from `drawn`, which tests/ops/op_harness.h repeats. Everything here is written anew, from the definitions in
+DESIGN.md "Same numbers" and the rows' summaries; no code is shared with the engine.
+"""
+
+import math
+import re
+import sys
+
+import numpy as np
+import scipy.special
+
+INTEGERS = {"bool": (0, 1), "u8": (0, 255), "i8": (-128, 127), "i16": (-(2**15), 2**15 - 1),
+            "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+# precision in bits, smallest exponent of a normal number, largest exponent
+FLOATS = {"f16": (11, -14, 15), "bf16": (8, -126, 127), "f32": (24, -126, 127), "f64": (53, -1022, 1023)}
+DTYPES = list(INTEGERS) + list(FLOATS)
+INF, NAN = math.inf, math.nan
+
+
+# --- numbers
+
+
+def rounded(x, dtype):
+    """A real number as an element of a floating type: to nearest, ties to even, overflow to infinity."""
+    if dtype == "f64" or x == 0 or math.isinf(x) or math.isnan(x):
+        return float(x)
+    precision, lowest, highest = FLOATS[dtype]
+    _, exponent = math.frexp(x)
+    if exponent > highest + 1:
+        return math.copysign(INF, x)
+    quantum = max(exponent - precision, lowest - precision + 1)
+    # Scaling by a power of two is exact here, and Python rounds ties to even.
+    value = math.ldexp(float(round(math.ldexp(x, -quantum))), quantum)
+    if abs(value) >= math.ldexp(1.0, highest + 1):
+        value = math.copysign(INF, x)
+    return math.copysign(value, x)
+
+
+def wrapped(x, dtype):
+    low, high = INTEGERS[dtype]
+    return (int(x) - low) % (high - low + 1) + low if dtype != "bool" else int(x != 0)
+
+
+def converted(x, source, target):
+    """cast: floating to integer saturates, NaN gives 0; integers wrap; to bool is `!= 0`."""
+    if target == "bool":
+        return int(x != 0)
+    if target in FLOATS:
+        return rounded_integer(int(x), target) if source in INTEGERS else rounded(x, target)
+    if source in INTEGERS:
+        return wrapped(x, target)
+    low, high = INTEGERS[target]
+    if math.isnan(x):
+        return 0
+    return low if x <= low else high if x >= high else int(x)
+
+
+def rounded_integer(x, dtype):
+    """An integer of up to 64 bits in a floating type, rounded once (through double would be twice)."""
+    precision, _, highest = FLOATS[dtype]
+    magnitude = abs(x)
+    shift = max(magnitude.bit_length() - precision, 0)
+    quotient, rest = magnitude >> shift, magnitude & ((1 << shift) - 1)
+    half = (1 << shift) >> 1
+    if shift and (rest > half or (rest == half and quotient & 1)):
+        quotient += 1
+    value = quotient << shift
+    if value >= 1 << (highest + 1):
+        return math.copysign(INF, x)
+    return math.copysign(float(value), x) if x else 0.0
+
+
+def compute_type(dtype):
+    return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def written(x):
+    if isinstance(x, (int, np.integer)):
+        return str(int(x))
+    x = float(x)
+    if math.isnan(x):
+        return "nan"
+    if math.isinf(x):
+        return "inf" if x > 0 else "-inf"
+    return repr(x)
+
+
+def drawn(number, operand):
+    """Element `number` of operand `operand`: 31 bits, the same in tests/ops/op_harness.h."""
+    mask = 2**64 - 1
+    z = (number * 0x9E3779B97F4A7C15 + (operand + 1) * 0xBF58476D1CE4E5B9) & mask
+    z ^= z >> 31
+    z = (z * 0x94D049BB133111EB) & mask
+    z ^= z >> 29
+    return z >> 33
+
+
+def drawn_element(row, number, operand, dtype, count):
+    bits = drawn(number, operand)
+    if row == "nonzero":
+        return int(bits % 3 != 0)
+    if dtype == "bool":
+        return bits & 1
+    if row == "prod":
+        # Many factors: powers of two, mostly 1, so that no partial product leaves the type. Few: near 1.
+        if dtype in INTEGERS:
+            return 1 + 2 * (bits % 3)
+        sign = -1.0 if bits & 1 else 1.0
+        if count > 1000:
+            return sign * (2.0 if bits % 64 < 2 else 0.5 if bits % 64 < 4 else 1.0)
+        return rounded(sign * (1 + (bits >> 1) % 16 / 61), dtype)
+    if dtype == "u8":
+        return bits % 201
+    if dtype in INTEGERS:
+        return bits % 201 - 100
+    return rounded((bits % 257 - 128) / 61, dtype)
+
+
+# --- maps
+
+
+def guarded(function):
+    """C's math library where Python raises instead of giving inf or NaN."""
+    def call(*arguments):
+        try:
+            return function(*arguments)
+        except OverflowError:
+            return INF
+        except ValueError:
+            return NAN
+    return call
+
+
+def divided(x, y):
+    with np.errstate(all="ignore"):
+        return float(np.float64(x) / np.float64(y))
+
+
+def floor_mod(x, y):
+    """Sign of y; exact while the quotient is below 2^53."""
+    if math.isnan(x) or math.isnan(y) or math.isinf(x) or y == 0:
+        return NAN
+    if math.isinf(y):
+        return math.copysign(0.0, y) if x == 0 else (x if (x < 0) == (y < 0) else y)
+    rest = math.fmod(x, y)
+    if rest == 0:
+        return math.copysign(0.0, y)
+    return rest + y if (rest < 0) != (y < 0) else rest
+
+
+def wide(function):
+    """A NumPy function in 80 bits, so that f64 results have a better reference than themselves."""
+    def call(x):
+        with np.errstate(all="ignore"):
+            return float(function(np.longdouble(x)))
+    return call
+
+
+def power(x, y):
+    with np.errstate(all="ignore"):
+        return float(np.power(np.longdouble(x), np.longdouble(y)))
+
+
+def sigmoid(x):
+    with np.errstate(all="ignore"):
+        return float(1 / (1 + np.exp(-np.longdouble(x))))
+
+
+def silu(x):
+    with np.errstate(all="ignore"):
+        return float(np.longdouble(x) / (1 + np.exp(-np.longdouble(x)))) if x != -INF else NAN
+
+
+def gelu(x):
+    return NAN if x == -INF else x * float(scipy.special.ndtr(x))
+
+
+def to_integer_like(function):
+    """floor, ceil and round keep the sign of zero and pass on inf and NaN."""
+    def call(x):
+        return float(function(np.float64(x)))
+    return call
+
+
+FLOATING_MAPS = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "divide": divided,
+    "mod": floor_mod,
+    "pow": power,
+    "maximum": lambda x, y: NAN if x != x or y != y else (y if y > x else x),
+    "minimum": lambda x, y: NAN if x != x or y != y else (y if y < x else x),
+    "negative": lambda x: -x,
+    "abs": abs,
+    "square": lambda x: x * x,
+    "sqrt": guarded(math.sqrt),  # correctly rounded in double, and from there to f32 (53 >= 2 * 24 + 2)
+    "rsqrt": wide(lambda x: 1 / np.sqrt(x)),
+    "exp": wide(np.exp),
+    "log": wide(np.log),
+    "sin": wide(np.sin),
+    "cos": wide(np.cos),
+    "tanh": wide(np.tanh),
+    "erf": guarded(math.erf),
+    "floor": to_integer_like(np.floor),
+    "ceil": to_integer_like(np.ceil),
+    "round": to_integer_like(np.rint),
+    "relu": lambda x: NAN if x != x else (0.0 if 0 > x else x),
+    "sigmoid": sigmoid,
+    "silu": silu,
+    "gelu": gelu,
+}
+INTEGER_MAPS = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "multiply": lambda x, y: x * y,
+    "floor_divide": lambda x, y: x // y if y else 0,
+    "mod": lambda x, y: x % y if y else 0,
+    "maximum": max,
+    "minimum": min,
+    "logical_and": lambda x, y: x & y,
+    "logical_or": lambda x, y: x | y,
+    "logical_not": lambda x: ~x,
+    "negative": lambda x: -x,
+    "abs": abs,
+    "square": lambda x: x * x,
+    "floor": lambda x: x,
+    "ceil": lambda x: x,
+    "round": lambda x: x,
+    "relu": lambda x: max(x, 0),
+}
+COMPARISONS = {
+    "equal": lambda x, y: x == y,
+    "not_equal": lambda x, y: x != y,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+}
+
+
+def map_value(row, rule, dtype, operands):
+    """The expected element, or None where the row does not take the type."""
+    if rule == "compared":
+        return int(COMPARISONS[row](*operands))
+    if row == "where":
+        return operands[1] if operands[0] else operands[2]
+    if rule == "floating" and dtype in INTEGERS:
+        operands, dtype = [rounded_integer(x, "f32") for x in operands], "f32"
+    if dtype in INTEGERS:
+        if dtype == "bool" and row == "logical_not":
+            return int(not operands[0])
+        return wrapped(INTEGER_MAPS[row](*operands), dtype)
+    if row == "floor_divide":
+        # Of the quotient as the computing type has it: floor(x / y), not the floor of the exact quotient.
+        return to_integer_like(np.floor)(rounded(divided(*operands), compute_type(dtype)))
+    return FLOATING_MAPS[row](*operands)
+
+
+def takes(rule, accepts_bool, dtype):
+    if rule == "logical":
+        return dtype in INTEGERS
+    return dtype != "bool" or accepts_bool
+
+
+def special_values(dtype):
+    if dtype == "bool":
+        return [0, 1]
+    if dtype in INTEGERS:
+        low, high = INTEGERS[dtype]
+        return sorted({0, 1, 2, 3, 7, 100, high, high - 1, low, low + 1, *([-1, -2, -3, -7, -100] if low else [])})
+    precision, lowest, highest = FLOATS[dtype]
+    largest = (2 - 2.0 ** (1 - precision)) * 2.0**highest
+    smallest, normal = 2.0 ** (lowest - precision + 1), 2.0**lowest
+    signed = [0.0, 1.0, 0.5, 1.5, 2.5, 2.0, 3.0, 100.0, smallest, normal, normal - smallest, largest, INF,
+              1 + 2.0 ** (1 - precision)]
+    return [s * v for v in signed for s in (1.0, -1.0)] + [NAN]
+
+
+def map_points(row, arity, rule, low, high, without_zero, dtype):
+    """Operand lists: values from the row's domain, then special ones."""
+    points = []
+    for i in range(24):
+        point = []
+        for k in range(arity):
+            x = low + (high - low) * drawn(i, 100 + k) / 2**31
+            if without_zero and abs(x) < 0.5:
+                x = math.copysign(0.5, x)
+            if dtype in INTEGERS:
+                bottom, top = INTEGERS[dtype]
+                x = min(max(round(x), bottom), top)
+            else:
+                x = rounded(x, dtype)
+            point.append(x)
+        points.append(point)
+    specials = special_values(dtype)
+    if row in ("sin", "cos"):
+        # Reduction of the argument is promised up to 2^46 only.
+        specials = [x for x in specials if math.isnan(x) or math.isinf(x) or abs(x) < 2.0**46]
+    if arity == 1:
+        points += [[x] for x in specials]
+    else:
+        count = len(specials)
+        if count * count <= 80:
+            points += [[x, y] for x in specials for y in specials]
+        else:
+            points += [[specials[drawn(i, 200) % count], specials[drawn(i, 201) % count]] for i in range(72)]
+    if arity == 3:
+        points = [[i % 3 != 0, *point[:2]] for i, point in enumerate(points)]
+        points = [[int(c), x, y] for c, x, y in points]
+    if row == "mod" and dtype in FLOATS:
+        points = [p for p in points if not abs(divided(*p)) >= 2.0**53 or math.isinf(p[0]) or p[1] == 0]
+    return points
+
+
+def write_map(out, line):
+    _, row, arity, rule, accepts_bool, low, high, without_zero = line.split()
+    for dtype in DTYPES:
+        if not takes(rule, accepts_bool == "1", dtype):
+            continue
+        points = map_points(row, int(arity), rule, float(low), float(high), without_zero == "1", dtype)
+        out.append(f"map {row} {dtype}")
+        for k in range(int(arity)):
+            out.append(f"{'xyz'[k]} " + " ".join(written(p[k]) for p in points))
+        out.append("= " + " ".join(written(map_value(row, rule, dtype, p)) for p in points))
+
+
+def write_cast(out, line):
+    target = line.split()[1]
+    for source in DTYPES:
+        values = special_values(source)
+        if source in FLOATS:
+            edges = [m * s + d for m in (2.0**7, 2.0**8, 2.0**15, 2.0**31, 2.0**63) for s in (1, -1) for d in (-1, -0.5, 0, 1)]
+            values += [rounded(x, source) for x in edges + [0.1, -0.9, 1e-8, 65519.99, 65520.0, 3.4e38, 1e39, 2049.0, 257.5]]
+        elif INTEGERS[source][1] > 2**14:
+            values += [x for x in (127, 128, 255, 256, 257, 2049, 2051, 32767, 65535, 65536, 2**24 + 1, 2**24 + 3, 2**31,
+                                   2**53 + 1, 2**62 + 2**38 + 1, -129, -32769) if INTEGERS[source][0] <= x <= INTEGERS[source][1]]
+        out.append(f"cast {target} {source}")
+        out.append("x " + " ".join(written(x) for x in values))
+        out.append("= " + " ".join(written(converted(x, source, target)) for x in values))
+
+
+# --- samples of structured rows
+
+
+def parse_sizes(text):
+    """"3,4;5:7" -> [([3, 4], -1), ([5], 7)]: sizes of operands, and the bound of those that hold indices."""
+    operands = []
+    for part in text.split(";"):
+        sizes, _, below = part.partition(":")
+        operands.append(([int(s) for s in sizes.split(",") if s], int(below) if below else -1))
+    return operands
+
+
+def parse_attributes(text):
+    """"axes=[0,1], keepdims=true" -> {"axes": [0, 1], "keepdims": True}"""
+    out = {}
+    for name, value in re.findall(r"(\w+)=(\[[^\]]*\]|[^,\]]*)", text):
+        if value.startswith("["):
+            out[name] = [int(v) for v in value[1:-1].split(",") if v]
+        elif value in ("true", "false"):
+            out[name] = value == "true"
+        elif re.fullmatch(r"-?\d+", value):
+            out[name] = int(value)
+        else:
+            out[name] = value
+    return out
+
+
+def operand_arrays(row, operands, dtype):
+    arrays = []
+    for k, (sizes, below) in enumerate(operands):
+        count = math.prod(sizes)
+        if below >= 0:
+            values = [drawn(i, k) % below if below else 0 for i in range(count)]
+            arrays.append(np.array(values, dtype=np.int64).reshape(sizes))
+        else:
+            values = [drawn_element(row, i, k, dtype, count) for i in range(count)]
+            arrays.append(np.array(values, dtype=object if dtype in INTEGERS else np.float64).reshape(sizes))
+    return arrays
+
+
+def source_positions(operands):
+    """Every element is its own number, counted through all operands that hold data."""
+    arrays, start = [], 0
+    for k, (sizes, below) in enumerate(operands):
+        count = math.prod(sizes)
+        if below >= 0:
+            arrays.append(np.array([drawn(i, k) % below for i in range(count)], dtype=np.int64).reshape(sizes))
+        else:
+            arrays.append(np.arange(start, start + count).reshape(sizes))
+            start += count
+    return arrays
+
+
+def moved(row, x, a):
+    if row == "reshape":
+        return x[0].reshape(a["shape"])
+    if row == "transpose":
+        return np.transpose(x[0], a["order"])
+    if row == "broadcast_to":
+        return np.broadcast_to(x[0], a["shape"])
+    if row == "slice":
+        return x[0][tuple(slice(b, b + s * t, t) if s else slice(0, 0) for b, s, t in zip(a["begin"], a["size"], a["step"]))]
+    if row == "reverse":
+        return np.flip(x[0], a["axes"])
+    if row == "concat":
+        return np.concatenate(x, a["axis"])
+    if row == "gather":
+        return np.take(x[0], x[1], a["axis"])
+    return None
+
+
+def scatter_add(x, indices, updates, axis):
+    out = np.array(x)
+    axis %= out.ndim
+    before, after = out.shape[:axis], out.shape[axis + 1:]
+    flat = out.reshape((math.prod(before), out.shape[axis], math.prod(after)))
+    parts = updates.reshape((math.prod(before), indices.size, math.prod(after)))
+    for j, at in enumerate(indices.reshape(-1)):
+        flat[:, at, :] += parts[:, j, :]
+    return flat.reshape(out.shape)
+
+
+def conv2d(x, filters, a):
+    """Straight from the definition, over padded and dilated input."""
+    batch, height, width, channels = x.shape
+    kh, kw, _, features = filters.shape
+    dilated = np.zeros((batch, max((height - 1) * a["input_dilations"][0] + 1, 0),
+                        max((width - 1) * a["input_dilations"][1] + 1, 0), channels))
+    dilated[:, ::a["input_dilations"][0], ::a["input_dilations"][1], :] = x
+    low, high = a["low"], a["high"]
+    padded = np.pad(dilated, ((0, 0), (low[0], high[0]), (low[1], high[1]), (0, 0)))
+    sh, sw = a["strides"]
+    dh, dw = a["dilations"]
+    oh = (padded.shape[1] - (kh - 1) * dh - 1) // sh + 1
+    ow = (padded.shape[2] - (kw - 1) * dw - 1) // sw + 1
+    out = np.zeros((batch, oh, ow, features))
+    for i in range(oh):
+        for j in range(ow):
+            patch = padded[:, i * sh:i * sh + (kh - 1) * dh + 1:dh, j * sw:j * sw + (kw - 1) * dw + 1:dw, :]
+            out[:, i, j, :] = np.tensordot(patch, filters, axes=([1, 2, 3], [0, 1, 2]))
+    return out
+
+
+def reduced(row, x, a):
+    axes, keep = tuple(a["axes"]), a["keepdims"]
+    if not axes:
+        return {"argmax": lambda: None}.get(row, lambda: x)()
+    if row in ("sum", "mean"):
+        if x.dtype == object:
+            total = np.add.reduce(x, axis=axes, keepdims=keep)
+        else:
+            total = np.vectorize(math.fsum, signature="(n)->()")(together(x, axes)) if x.size else np.sum(x, axis=axes)
+            total = np.asarray(total).reshape(np.sum(x, axis=axes, keepdims=keep).shape)
+        return total if row == "sum" else total / math.prod(x.shape[i] for i in axes)
+    if row == "prod":
+        return np.multiply.reduce(x, axis=axes, keepdims=keep)
+    if row in ("max", "min"):
+        return (np.maximum if row == "max" else np.minimum).reduce(x, axis=axes, keepdims=keep)
+    positions = (np.argmax if row == "argmax" else np.argmin)(x.astype(np.float64), axis=axes[0])
+    return np.expand_dims(positions, axes[0]) if keep else positions
+
+
+def together(x, axes):
+    """The reduced axes moved to the end and made one."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    return np.transpose(x, kept + list(axes)).reshape([x.shape[i] for i in kept] + [-1])
+
+
+def matmul(x, y, a):
+    if a["transpose_left"]:
+        x = np.swapaxes(x, -1, -2)
+    if a["transpose_right"]:
+        y = np.swapaxes(y, -1, -2)
+    if x.dtype == object:
+        return np.matmul(x.astype(np.int64), y.astype(np.int64))
+    return np.matmul(x.astype(np.longdouble), y.astype(np.longdouble)).astype(np.float64)
+
+
+def computed(row, x, a):
+    if row in ("sum", "mean", "prod", "max", "min", "argmax", "argmin"):
+        return reduced(row, x[0], a)
+    if row == "scatter_add":
+        return scatter_add(*x, a["axis"])
+    if row == "matmul":
+        return matmul(*x, a)
+    if row == "conv2d":
+        return conv2d(*x, a)
+    raise SystemExit(f"{row}: no reference for this row; write one in make_values.py")
+
+
+# What each group of types draws alike, and so has one reference. Signed integers stay within i8.
+def groups(row):
+    if row == "conv2d":
+        return list(FLOATS)
+    if row in ("matmul", "scatter_add"):
+        return ["u8", "i64", *FLOATS]
+    return ["bool", "u8", "i64", *FLOATS]
+
+
+def values_line(name, array):
+    # Integers modulo 2^64: a narrower result is that, wrapped further.
+    flat = [wrapped(v, "i64") if isinstance(v, int) else v for v in np.asarray(array).reshape(-1).tolist()]
+    return f"{name} " + " ".join(written(v) for v in flat)
+
+
+def write_sample(out, line):
+    head, _, attribute_text = line.partition(" | ")
+    _, row, sizes = (head + " ").split(" ")[:3]
+    operands, a = parse_sizes(sizes), parse_attributes(attribute_text)
+    out.append(line)
+    positions = moved(row, source_positions(operands), a)
+    if positions is not None:
+        out.append("shape " + ",".join(map(str, positions.shape)))
+        out.append(values_line("source", positions))
+    elif row == "one_hot":
+        indices = operand_arrays(row, operands, "i64")[0]
+        result = (indices[..., None] == np.arange(a["depth"])).astype(np.int64)
+        out.append("shape " + ",".join(map(str, result.shape)))
+        out.append(values_line("any", result))
+    elif row == "nonzero":
+        result = np.argwhere(operand_arrays(row, operands, "bool")[0].astype(bool))
+        out.append("shape " + ",".join(map(str, result.shape)))
+        out.append(values_line("any", result))
+    elif row in ("uniform", "normal", "randint"):
+        write_random_sample(out, row, operands, a)
+    else:
+        for number, dtype in enumerate(groups(row)):
+            result = np.asarray(computed(row, operand_arrays(row, operands, dtype), a))
+            if number == 0:
+                out.append("shape " + ",".join(map(str, result.shape)))
+            out.append(values_line(dtype, result))
+
+
+# --- composites
+
+
+def write_composites(out):
+    def softmax(x):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def log_softmax(x):
+        s = x - x.max(-1, keepdims=True)
+        return s - np.log(np.exp(s).sum(-1, keepdims=True))
+
+    for sizes in ([3, 4], [5, 37], [2, 3, 10], [1, 1], [0, 4]):
+        count = math.prod(sizes)
+        for dtype in FLOATS:
+            x = np.array([drawn_element("softmax", i, 0, dtype, count) for i in range(count)]).reshape(sizes) * 4
+            last = sizes[-1]
+            gamma = np.array([drawn_element("softmax", i, 1, dtype, last) for i in range(last)])
+            beta = np.array([drawn_element("softmax", i, 2, dtype, last) for i in range(last)])
+            labels = np.array([drawn(i, 3) % last for i in range(count // last)], dtype=np.int64).reshape(sizes[:-1])
+            text = ",".join(map(str, sizes))
+            out.append(f"composite {text} {dtype}")
+            empty = np.zeros(sizes)
+            out.append(values_line("softmax", softmax(x) if count else empty))
+            out.append(values_line("log_softmax", log_softmax(x) if count else empty))
+            centred = x - x.mean(-1, keepdims=True)
+            normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-3) * gamma + beta
+            out.append(values_line("layer_norm", normed))
+            loss = -np.take_along_axis(log_softmax(x), labels[..., None], -1)[..., 0] if count else np.zeros(sizes[:-1])
+            out.append(values_line("sparse_cross_entropy", loss))
+
+
+# --- random numbers: Philox 4x32 with 10 rounds (Salmon and others, SC 2011)
+
+
+def philox(counter, key):
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        high_0, low_0 = divmod(0xD2511F53 * c[0], 2**32)
+        high_1, low_1 = divmod(0xCD9E8D57 * c[2], 2**32)
+        c = [high_1 ^ c[1] ^ k[0], low_1, high_0 ^ c[3] ^ k[1], low_0]
+        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+    return c
+
+
+ONES = 2**32 - 1
+assert philox([0] * 4, [0] * 2) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+assert philox([ONES] * 4, [ONES] * 2) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
+
+
+def words(seed, counter):
+    seed, counter = seed % 2**64, counter % 2**64
+    return philox([counter % 2**32, counter >> 32, 0, 0], [seed % 2**32, seed >> 32])
+
+
+def unit_interval(first, second, dtype):
+    if compute_type(dtype) == "f64":
+        return float(((first >> 5) << 26) | (second >> 6)) * 2.0**-53
+    return float(first >> 8) * 2.0**-24
+
+
+def uniform(seed, counter, low, high, dtype):
+    """Every step rounded to the computing type, so that the bits must agree."""
+    w, kind = words(seed, counter), compute_type(dtype)
+    value = rounded(low + rounded(unit_interval(w[0], w[1], dtype) * rounded(high - low, kind), kind), kind)
+    value = rounded(value if value < high else low, dtype)
+    return value if value < high else rounded(low, dtype)
+
+
+def normal(seed, counter, mean, deviation, dtype):
+    w = words(seed, counter)
+    u, v = unit_interval(w[0], w[1], dtype), unit_interval(w[2], w[3], dtype)
+    return mean + deviation * math.sqrt(-2 * math.log1p(-u)) * math.cos(2 * math.pi * v)
+
+
+def randint(seed, counter, low, high):
+    w, count = words(seed, counter), high - low
+    offset = w[0] * count >> 32 if count < 2**31 else ((w[0] << 32 | w[1]) >> 1) % count
+    return low + offset
+
+
+def write_random_sample(out, row, operands, a):
+    seed, counter = drawn(0, 0) % operands[0][1], drawn(0, 1) % operands[1][1]
+    count = math.prod(a["shape"])
+    out.append("shape " + ",".join(map(str, a["shape"])))
+    for dtype in ["any"] if row == "randint" else [a["dtype"]]:
+        if row == "randint":
+            first, second = drawn(0, 2) % operands[2][1], drawn(0, 3) % operands[3][1]
+            values = [randint(seed, counter + i, first, second) for i in range(count)]
+        else:
+            first, second = (drawn_element(row, 0, k, dtype, 1) for k in (2, 3))
+            values = [(uniform if row == "uniform" else normal)(seed, counter + i, first, second, dtype) for i in range(count)]
+        out.append(f"{dtype} " + " ".join(written(v) for v in values))
+
+
+def write_random(out):
+    for seed in (0, 42, 2**63 + 12345):
+        for dtype in FLOATS:
+            out.append(f"random uniform {dtype} {seed} 0 1")
+            out.append("= " + " ".join(written(uniform(seed, i, 0.0, 1.0, dtype)) for i in range(40)))
+            out.append(f"random uniform {dtype} {seed} -2.5 7")
+            out.append("= " + " ".join(written(uniform(seed, i, -2.5, 7.0, dtype)) for i in range(40)))
+            out.append(f"random normal {dtype} {seed} 1 2")
+            out.append("= " + " ".join(written(normal(seed, i, 1.0, 2.0, dtype)) for i in range(40)))
+        for low, high in ((0, 10), (-128, 128), (-(2**40), 2**40), (0, 2**31), (5, 6)):
+            out.append(f"random randint i64 {seed} {low} {high}")
+            out.append("= " + " ".join(str(randint(seed, i, low, high)) for i in range(40)))
+
+
+def main():
+    rows = open(sys.argv[1], encoding="utf-8").read().splitlines()
+    out = ["# Written by make_values.py from rows.txt. Do not edit."]
+    writers = {"map": write_map, "cast": write_cast, "sample": write_sample}
+    for line in rows:
+        writers[line.split()[0]](out, line)
+    write_composites(out)
+    write_random(out)
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        file.write("\n".join(out) + "\n")
+
+
+main()
