@@ -5,6 +5,7 @@
 
 #include "stet/base/error.h"
 #include "stet/compiler/lower_contract.h"
+#include "stet/compiler/lower_reduce.h"
 #include "stet/compiler/lowering.h"
 #include "stet/cpu/gemm_step.h"
 
@@ -51,14 +52,15 @@ std::vector<int> number_buffers(Kernel& kernel) {
   return buffers;
 }
 
-std::vector<int> as_loops(const AxisMap& axes, int operand_rank) {
+
+}  // namespace
+
+std::vector<int> walking_loops(const AxisMap& axes, int operand_rank) {
   std::vector<int> loops(static_cast<std::size_t>(operand_rank), -1);
   for (int loop = 0; loop < axes.rank; ++loop)
     if (int axis = axes.axes[static_cast<std::size_t>(loop)]; axis >= 0) loops[static_cast<std::size_t>(axis)] = loop;
   return loops;
 }
-
-}  // namespace
 
 AxisMap identity_axes(int rank) {
   AxisMap out;
@@ -116,86 +118,6 @@ void Lowering::lower_map(LowerCall& call) {
     dtypes.push_back(call.in(static_cast<int>(k)).dtype);
   }
   call.map(call.out().shape, operands, dtypes, map.axes, map.body, call.result(), call.node().label);
-}
-
-void Lowering::lower_reduce(LowerCall& call) {
-  const OpDef& row = *call.node().op;
-  const auto& reduce = call.attributes<ReduceAttributes>();
-  // A fused body of loop indices alone has no inputs.
-  const std::size_t inputs = call.node().inputs.size();
-  const bool plain = !reduce.body.defined();
-  const Shape& space = plain ? call.in(0).shape : reduce.space;
-  Kernel kernel;
-  kernel.name = row.name;
-  kernel.combine = row.combine;
-  kernel.body = plain ? scalar::cast(operand(0, call.in(0).dtype), row.accumulator(call.in(0).dtype)) : reduce.body;
-  std::vector<bool> reduced(static_cast<std::size_t>(space.rank()), false);
-  for (int axis : reduce.axes) reduced[static_cast<std::size_t>(axis)] = true;
-
-  // Loop order: kept loops, then reduced ones; the axis that memory is contiguous along goes last of all.
-  auto operand_axes = [&](std::size_t k) {
-    return plain ? identity_axes(space.rank()) : reduce.operand_axes[k];
-  };
-  int innermost = space.rank() - 1;
-  for (int axis = space.rank() - 1; axis >= 0 && inputs > 0; --axis) {
-    int from = operand_axes(0).axes[static_cast<std::size_t>(axis)];
-    if (from >= 0 && is_constant(call.place(0).layout.strides[static_cast<std::size_t>(from)], 1) &&
-        !is_constant(space[axis], 1)) {
-      innermost = axis;
-      break;
-    }
-  }
-  std::vector<int> order;
-  for (bool want : {false, true})
-    for (int axis = 0; axis < space.rank(); ++axis)
-      if (axis != innermost && reduced[static_cast<std::size_t>(axis)] == want) order.push_back(axis);
-  if (space.rank() > 0) order.push_back(innermost);
-  std::vector<int> loop_of(static_cast<std::size_t>(space.rank()));
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    loop_of[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-    kernel.loops.push_back({space[order[i]], static_cast<bool>(reduced[static_cast<std::size_t>(order[i])])});
-  }
-  for (std::size_t k = 0; k < inputs; ++k) {
-    const ValueType& type = call.in(static_cast<int>(k));
-    std::vector<int> loops = as_loops(operand_axes(k), type.shape.rank());
-    for (int& loop : loops)
-      if (loop >= 0) loop = loop_of[static_cast<std::size_t>(loop)];
-    kernel.operands.push_back(
-        LowerCall::access(call.place(static_cast<int>(k)), type.dtype, loops, kernel.loops.size()));
-  }
-  if (!kernel.loops.empty()) kernel.body = renumber_loops(kernel.body, loop_of);
-
-  bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
-  Expr accumulated = operand(0, position ? DType::i64 : kernel.body.dtype());
-  Expr stored = accumulated;
-  if (row.divides_by_count) {
-    Dim count = 1;
-    for (int axis : reduce.axes) count = count * space[axis];
-    kernel.epilogue_operands.push_back(
-        {.source = Access::number, .dtype = accumulated.dtype(), .buffer = 0, .address = {count, {}}, .guards = {}, .indirections = {}});
-    stored = stored / operand(1, accumulated.dtype());
-  }
-  stored = scalar::cast(stored, call.out().dtype);
-  if (!(stored == accumulated)) kernel.epilogue = stored;
-
-  Place to = call.result();
-  std::vector<int> result_loops;
-  for (int axis = 0; axis < space.rank(); ++axis) {
-    bool gone = reduced[static_cast<std::size_t>(axis)];
-    if (gone && reduce.keepdims) result_loops.push_back(-1);
-    if (!gone) result_loops.push_back(loop_of[static_cast<std::size_t>(axis)]);
-  }
-  kernel.result = LowerCall::access(to, call.out().dtype, result_loops, kernel.loops.size());
-  if (reduce.axes.empty()) {
-    // Nothing is reduced: every element is its own sum.
-    kernel.combine = Combine::none;
-    Expr value = position ? constant(std::int64_t{0}, DType::i64) : kernel.body;
-    std::vector<Expr> parts{value, constant(std::int64_t{1}, accumulated.dtype())};
-    kernel.body = kernel.epilogue.defined() ? substitute(kernel.epilogue, parts) : value;
-    kernel.epilogue = Expr();
-    kernel.epilogue_operands.clear();
-  }
-  call.kernel(std::move(kernel));
 }
 
 void Lowering::run() {
@@ -317,7 +239,7 @@ void LowerCall::map(const Shape& space, std::span<const Place> operands, std::sp
   kernel.body = body;
   for (const Dim& extent : space) kernel.loops.push_back({extent, false});
   for (std::size_t k = 0; k < operands.size(); ++k) {
-    std::vector<int> loops = as_loops(axes[k], static_cast<int>(operands[k].layout.strides.size()));
+    std::vector<int> loops = walking_loops(axes[k], static_cast<int>(operands[k].layout.strides.size()));
     kernel.operands.push_back(access(operands[k], dtypes[k], loops, kernel.loops.size()));
   }
   std::vector<int> loops;

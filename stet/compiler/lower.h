@@ -69,5 +69,7 @@ class LowerCall {
 
 /// 0, 1, …, rank - 1.
 AxisMap identity_axes(int rank);
+/// For each axis of an operand, the loop that walks it; -1 for an axis of one element that none walks.
+std::vector<int> walking_loops(const AxisMap& axes, int operand_rank);
 
 }  // namespace stet

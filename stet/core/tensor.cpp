@@ -289,8 +289,8 @@ std::int64_t count_of(const std::vector<std::int64_t>& sizes, DType dtype, const
 Buffer memory_for(std::int64_t count, const Shape& shape, DType dtype, const char* what, Where where) {
   try {
     return Buffer::allocate(static_cast<std::size_t>(count * size_of(dtype)));
-  } catch (const UserError& error) {
-    throw UserError(error_text(text(what, ": ", dtype, shape, ": ", error.what()), where, ""));
+  } catch (const Problem& problem) {
+    throw UserError(error_text(text(what, ": ", problem.text(), ", for ", dtype, shape), where, problem.advice()));
   }
 }
 }  // namespace

@@ -30,7 +30,8 @@ static Expr normal_distribution(Expr x) {
   double rest = x.dtype() == DType::f64 ? 4.83364665672645672553e-17 : factor - rounded;
   Expr slope = constant(rounded, x.dtype()), z = x * slope, tail = scalar::erfc(z);
   Expr error = scalar::fma(x, slope, -z) + x * rest;
-  Expr corrected = scalar::select(1 < z, tail - tail * (z * error * 2), tail);
+  // Beyond 30 the tail is 0, and the error of a huge argument not a number.
+  Expr corrected = scalar::select(scalar::logical_and(1 < z, z < 30), tail - tail * (z * error * 2), tail);
   Expr density = scalar::exp(x * x * -0.5) * 0.39894228040143267794;
   return scalar::with_derivative(corrected * 0.5, x, density);
 }

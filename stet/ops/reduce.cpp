@@ -68,6 +68,19 @@ void gradient_of_extreme(GradientCall& call) {
   call.set(0, chosen * (kept(call, call.d()) / share));
 }
 
+/// A factor's gradient is the product of the others: product / factor, but the quotient would be 0 / 0 where the factor
+/// is zero. So zeros are counted apart: with none beside it a factor gets the product of all that are not zero.
+void gradient_of_prod(GradientCall& call) {
+  if (!call.wants(0)) return;
+  const Tensor& x = call.in(0);
+  ReduceAttributes keep{call.attributes<ReduceAttributes>().axes, true, {}, {}, {}};
+  Tensor zero = equal(x, 0), factors = where(zero, 1, x);
+  Tensor zeros_in_all = stet::call(sum_row, {In(zero)}, view_of(keep));
+  Tensor product = stet::call(prod_row, {In(factors)}, view_of(keep));
+  Tensor no_other_zero = equal(zeros_in_all, cast(zero, zeros_in_all.dtype()));
+  call.set(0, kept(call, call.d()) * where(no_other_zero, product / factors, 0));
+}
+
 // --- samples
 
 void samples_of_reduce(SampleList& list) {
@@ -144,10 +157,7 @@ constinit const OpDef prod_row{
     .summary = "Product over axes.",
     .operands = operand_names,
     .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
-    .gradient =
-        [](GradientCall& g) {
-          if (g.wants(0)) g.set(0, kept(g, g.d()) * (kept(g, g.out()) / g.in(0)));
-        },
+    .gradient = gradient_of_prod,
     .samples = samples_with_empty,
     .errors = errors_of_reduce,
     .combine = Combine::product,

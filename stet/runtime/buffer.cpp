@@ -325,8 +325,8 @@ Block* Allocator::fresh(int size_class) {
 }
 
 [[gnu::noinline]] void Allocator::out_of_memory(std::size_t bytes) {
-  throw UserError(error_text(text("out of memory: ", bytes, " bytes asked for, ", statistics().bytes_in_use, " in use"),
-                             Where{}, "let go of tensors that are no longer needed, or use smaller ones"));
+  throw Problem(text("out of memory: ", bytes, " bytes asked for, ", statistics().bytes_in_use, " in use"),
+                "let go of tensors that are no longer needed, or use smaller ones");
 }
 
 inline void Allocator::give(ThreadCache& cache, Block* block) {

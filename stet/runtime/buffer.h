@@ -20,7 +20,7 @@ class Block {
   friend class Buffer;
   friend class Allocator;
   std::atomic<std::int32_t> holders_{1};
-  std::int32_t size_class_ = -1;  // -1: not from the cache (huge, or foreign memory)
+  std::int32_t size_class_ = -1;  // -1: foreign memory, not from the cache
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
   void (*release_foreign_)(void* context) = nullptr;
@@ -31,7 +31,7 @@ class Block {
 class Buffer {
  public:
   Buffer() = default;
-  /// Fresh memory, not cleared. Throws UserError("out of memory: …") with the bytes asked for and in use. 0 bytes are
+  /// Fresh memory, not cleared. Throws Problem("out of memory: …") with the bytes asked for and in use. 0 bytes are
   /// fine: a valid block.
   STET_API static Buffer allocate(std::size_t bytes);
   /// Memory of somebody else; `release(context)` runs when the last holder lets go.

@@ -1,0 +1,278 @@
+// Gradients of rows: along a random direction they equal central differences of the one-node graph, in f64; those in f32
+// equal those in f64 to f32's accuracy; second derivatives of maps equal differences of the first.
+//
+// Central differences with step h are off by about h^2 f''' / 6 + 2^-53 |f| / h: with h = 1e-5 about 1e-10 of the values'
+// scale, and 1e-6 leaves room for what third derivatives and sums add.
+#include "stet/core/gradient.h"
+#include "tests/ops/oracle.h"
+
+namespace stet::op_test {
+namespace {
+
+class Gradient : public OpTest {};
+
+constexpr double step = 1e-5, tolerance = 1e-6;
+
+/// Uniform in [low, high) with 31 bits, so that no two elements are equal and no element sits on a kink.
+Tensor uniform_values(DType dtype, const Sizes& sizes, double low, double high, bool without_zero, std::uint64_t stream) {
+  Values out;
+  for (std::int64_t i = 0; i < count_of(sizes); ++i) {
+    double x = low + (high - low) * (static_cast<double>(drawn(static_cast<std::uint64_t>(i), stream)) + 0.5) / 0x1p31;
+    if (without_zero && std::abs(x) < 0.3) x = x < 0 ? x - 0.3 : x + 0.3;
+    out.push_back(x);
+  }
+  return make_tensor(dtype, out, sizes);
+}
+
+Tensor direction_like(const Tensor& tensor, std::uint64_t stream) {
+  return uniform_values(tensor.dtype(), sizes_of(tensor), -1, 1, false, 1000 + stream);
+}
+
+double inner_product(const Tensor& a, const Tensor& b) {
+  Values x = values_of(a), y = values_of(b);
+  EXPECT_EQ(x.size(), y.size());
+  Value total = 0;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) total += x[i] * y[i];
+  return static_cast<double>(total);
+}
+double largest(const Tensor& tensor) {
+  Value out = 0;
+  for (Value value : values_of(tensor)) out = std::max(out, std::abs(value));
+  return static_cast<double>(out);
+}
+
+std::vector<Tensor> gradients_of(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+                                 const Tensor& output, const Tensor& d) {
+  GradientCall gradient(op, inputs, attributes.view(), output, d, std::vector<bool>(inputs.size(), true));
+  op.gradient(gradient);
+  return gradient.results();
+}
+
+/// <d, (f(x + h v) - f(x - h v)) / 2h> equals the sum of <gradient_k, v_k>, f run as a one-node graph.
+void check_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes) {
+  OneNode graph(op, inputs, attributes);
+  Tensor output = graph.run(inputs, attributes);
+  ASSERT_TRUE(output.defined());
+  if (!is_floating(output.dtype())) return;
+  Tensor d = direction_like(output, 77);
+  std::vector<Tensor> gradients = gradients_of(op, inputs, attributes, output, d);
+  std::vector<Tensor> up, down;
+  double by_gradient = 0, scale = 1;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (!is_floating(inputs[k].dtype())) {
+      EXPECT_FALSE(gradients[k].defined()) << "operand " << k << " has no gradient";
+      up.push_back(inputs[k]);
+      down.push_back(inputs[k]);
+      continue;
+    }
+    Tensor v = direction_like(inputs[k], k);
+    up.push_back((inputs[k] + v * step).contiguous());
+    down.push_back((inputs[k] - v * step).contiguous());
+    if (!gradients[k].defined()) continue;  // zero
+    EXPECT_EQ(sizes_of(gradients[k]), sizes_of(inputs[k])) << "operand " << k;
+    EXPECT_EQ(gradients[k].dtype(), inputs[k].dtype()) << "operand " << k;
+    if (::testing::Test::HasFailure()) return;
+    by_gradient += inner_product(gradients[k], v);
+    scale = std::max(scale, largest(gradients[k]) * std::sqrt(static_cast<double>(count_of(sizes_of(inputs[k])) + 1)));
+  }
+  Tensor difference = (graph.run(up, attributes) - graph.run(down, attributes)) / (2 * step);
+  EXPECT_NEAR(by_gradient, inner_product(difference, d), tolerance * scale);
+}
+
+/// The same gradient in f32 and f64, at operands that f32 holds exactly.
+void check_narrow_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes, DType narrow) {
+  std::vector<Tensor> wide_inputs, narrow_inputs;
+  for (const Tensor& input : inputs) {
+    bool floating = is_floating(input.dtype());
+    narrow_inputs.push_back(floating ? cast(input, narrow) : input);
+    wide_inputs.push_back(floating ? cast(narrow_inputs.back(), DType::f64) : input);
+  }
+  Tensor narrow_output = eager(op, narrow_inputs, attributes), wide_output = eager(op, wide_inputs, attributes);
+  if (!is_floating(narrow_output.dtype())) return;
+  Tensor d = cast(direction_like(wide_output, 77), narrow);
+  std::vector<Tensor> got = gradients_of(op, narrow_inputs, attributes, narrow_output, d);
+  std::vector<Tensor> expected = gradients_of(op, wide_inputs, attributes, wide_output, cast(d, DType::f64));
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    ASSERT_EQ(got[k].defined(), expected[k].defined());
+    if (!got[k].defined()) continue;
+    EXPECT_EQ(got[k].dtype(), narrow);
+    Values x = values_of(got[k]), y = values_of(expected[k]);
+    ASSERT_EQ(x.size(), y.size());
+    Value scale = std::max(1.0, largest(expected[k]));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_NEAR(static_cast<double>(x[i]), static_cast<double>(y[i]), static_cast<double>(200 * unit_roundoff(narrow) * scale))
+          << op.name << ", operand " << k << ", element " << i;
+  }
+}
+
+std::vector<Tensor> map_operands(const OpDef& row, const std::vector<Sizes>& sizes, DType dtype) {
+  std::vector<Tensor> out;
+  for (int k = 0; k < row.arity; ++k) {
+    const Sizes& shape = sizes[static_cast<std::size_t>(k)];
+    bool condition = row.dtypes.result == DTypeRule::selected && k == 0;
+    Tensor values = uniform_values(dtype, shape, row.domain.low, row.domain.high, row.domain.without_zero,
+                                   static_cast<std::uint64_t>(k) + 10);
+    out.push_back(condition ? values > 0.5 : values);
+  }
+  return out;
+}
+
+bool has_floating_result(const OpDef& row) {
+  return row.dtypes.result != DTypeRule::compared && row.dtypes.result != DTypeRule::logical;
+}
+
+TEST_F(Gradient, OfEveryMap) {
+  for (const OpDef& row : elementwise_rows()) {
+    ASSERT_TRUE(row.gradient) << row.name;
+    if (!has_floating_result(row)) continue;
+    const std::vector<Sizes> shapes[] = {{{37}, {37}, {37}},
+                                         {{3, 1}, {4}, {3, 4}},
+                                         {{5}, {2, 1}, {}},
+                                         {{}, {2, 3}, {1, 3}},
+                                         {{1, 1}, {3}, {1}},
+                                         {{0, 3}, {1, 3}, {3}}};
+    for (const std::vector<Sizes>& sizes : shapes) {
+      SCOPED_TRACE(text(row.name, " of ", Shape(sizes[0]), " and ", Shape(sizes[1])));
+      std::vector<Tensor> inputs = map_operands(row, sizes, DType::f64);
+      check_gradient(row, inputs, {});
+      if (&sizes == &shapes[0] || &sizes == &shapes[1]) {
+        check_narrow_gradient(row, inputs, {}, DType::f32);
+        check_narrow_gradient(row, inputs, {}, DType::bf16);
+      }
+      if (row.arity == 1) break;
+    }
+  }
+}
+
+TEST_F(Gradient, OfComparisonsAndLogicIsNone) {
+  for (const OpDef& row : elementwise_rows()) {
+    if (has_floating_result(row)) continue;
+    DType dtype = row.dtypes.result == DTypeRule::compared ? DType::f32 : DType::i32;
+    std::vector<Tensor> inputs;
+    for (int k = 0; k < row.arity; ++k) inputs.push_back(make_vector(dtype, {1, 2, 3}));
+    Tensor output = eager(row, inputs);
+    for (const Tensor& gradient : gradients_of(row, inputs, {}, output, output)) EXPECT_FALSE(gradient.defined()) << row.name;
+  }
+}
+
+TEST_F(Gradient, OfCastsPassesOn) {
+  Tensor x = uniform_values(DType::f64, {9}, -10, 10, false, 3);
+  for (DType to : all_dtypes) {
+    const OpDef& row = cast_rows()[static_cast<std::size_t>(to)];
+    Tensor output = eager(row, {x});
+    Tensor d = is_floating(to) ? cast(direction_like(x, 5), to) : output;
+    Tensor gradient = gradients_of(row, {x}, {}, output, d)[0];
+    if (is_floating(to))
+      EXPECT_TRUE(same_bits(gradient, cast(d, DType::f64))) << to;
+    else
+      EXPECT_FALSE(gradient.defined()) << to;
+  }
+}
+
+/// d/dx_i along v of the derivative with respect to x_j, through call_map like any derivative.
+TEST_F(Gradient, SecondOrderOfEveryMap) {
+  for (const OpDef& row : elementwise_rows()) {
+    if (!has_floating_result(row)) continue;
+    std::vector<Tensor> inputs = map_operands(row, {{33}, {33}, {33}}, DType::f64);
+    std::vector<DType> types;
+    for (const Tensor& input : inputs) types.push_back(input.dtype());
+    Expr body = instantiate(row, types).body;
+    auto at = [&](Expr expr, const std::vector<Tensor>& operands) {
+      std::vector<In> list(operands.begin(), operands.end());
+      return call_map(expr, list, "derivative");
+    };
+    for (int j = 0; j < row.arity; ++j) {
+      if (!is_floating(types[static_cast<std::size_t>(j)])) continue;
+      Expr first = derivative(body, j);
+      std::vector<Tensor> up = inputs, down = inputs;
+      Tensor second = zeros({33}, DType::f64);
+      double scale = 1;
+      for (int i = 0; i < row.arity; ++i) {
+        auto k = static_cast<std::size_t>(i);
+        if (!is_floating(types[k])) continue;
+        Tensor v = direction_like(inputs[k], k);
+        up[k] = inputs[k] + v * step;
+        down[k] = inputs[k] - v * step;
+        second = second + at(derivative(first, i), inputs) * v;
+      }
+      Values got = values_of(second), expected = values_of((at(first, up) - at(first, down)) / (2 * step));
+      scale = std::max(scale, largest(second));
+      for (std::size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(static_cast<double>(got[i]), static_cast<double>(expected[i]), 1e-5 * scale)
+            << row.name << ", operand " << j << ", element " << i;
+    }
+  }
+}
+
+TEST_F(Gradient, OfEveryStructuredRow) {
+  for (const OpDef* op : all_rows()) {
+    if (op->kind == Kind::map || !op->gradient) continue;
+    for (const Sample& sample : samples_of(*op)) {
+      std::int64_t elements = 0;
+      std::vector<Tensor> inputs;
+      for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
+        const SampleInput& input = sample.inputs[k];
+        elements += count_of(input.sizes);
+        if (elements > 5000) break;
+        inputs.push_back(input.below >= 0
+                             ? make_tensor(DType::i64, drawn_values(op->name, static_cast<int>(k), DType::i64, input), input.sizes)
+                             : uniform_values(DType::f64, input.sizes, op == &prod_row ? 0.7 : -2, op == &prod_row ? 1.4 : 2,
+                                              false, k + 20));
+      }
+      if (elements > 5000) continue;
+      SCOPED_TRACE(sample_line(*op, sample));
+      check_gradient(*op, inputs, sample.attributes);
+      check_narrow_gradient(*op, inputs, sample.attributes, DType::f32);
+    }
+  }
+}
+
+/// Where one factor is zero, its derivative is the product of the others, not 0 / 0.
+TEST_F(Gradient, OfProductsWithZeros) {
+  auto gradient = [](const Tensor& x) {
+    Sample sample = samples_of(prod_row)[1];  // axis 1
+    Tensor y = eager(prod_row, {x}, sample.attributes);
+    return values_of(gradients_of(prod_row, {x}, sample.attributes, y, ones_like(y))[0]);
+  };
+  EXPECT_EQ(gradient(make_tensor(DType::f64, {2, 0, 3, 5, 7, 2}, {2, 3})), (Values{0, 6, 0, 14, 10, 35}));
+  EXPECT_EQ(gradient(make_tensor(DType::f64, {2, 0, 0}, {1, 3})), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient(make_tensor(DType::f32, {-0.0L, 4, 3}, {1, 3})), (Values{12, 0, 0}));
+}
+
+/// Equal extremes share the gradient; relu and abs have 0 at 0; maximum halves.
+TEST_F(Gradient, AtKinks) {
+  auto gradient = [](const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
+    Tensor y = eager(op, inputs, attributes);
+    return values_of(gradients_of(op, inputs, attributes, y, ones_like(y))[0]);
+  };
+  auto row_named = [](const char* name) -> const OpDef& {
+    for (const OpDef& row : elementwise_rows())
+      if (std::string(row.name) == name) return row;
+    throw std::runtime_error(name);
+  };
+  Tensor zero = make_vector(DType::f32, {0, -0.0L, 1, -1});
+  EXPECT_EQ(gradient(row_named("relu"), {zero}), (Values{0, 0, 1, 0}));
+  EXPECT_EQ(gradient(row_named("abs"), {zero}), (Values{0, 0, 1, -1}));
+  EXPECT_EQ(gradient(row_named("maximum"), {zero, zero}), (Values{0.5, 0.5, 0.5, 0.5}));
+  Sample rows = samples_of(max_row)[1];
+  Tensor ties = make_tensor(DType::f32, {3, 3, 1, 2, 2, 2}, {2, 3});
+  Values shared = gradient(max_row, {ties}, rows.attributes);
+  EXPECT_EQ(shared[0], 0.5);
+  EXPECT_EQ(shared[2], 0);
+  EXPECT_NEAR(static_cast<double>(shared[3]), 1.0 / 3, 1e-7);
+}
+
+/// Far out, sigmoid and its relatives have finite derivatives.
+TEST_F(Gradient, FarFromZeroIsFinite) {
+  Tensor far = make_vector(DType::f32, {-1000, -100, -90, 90, 100, 1000});
+  for (const char* name : {"sigmoid", "silu", "gelu", "tanh", "erf", "relu", "abs"})
+    for (const OpDef& row : elementwise_rows()) {
+      if (std::string(row.name) != name) continue;
+      Tensor y = eager(row, {far});
+      for (Value value : values_of(gradients_of(row, {far}, {}, y, ones_like(y))[0]))
+        EXPECT_TRUE(std::isfinite(value)) << name << " " << static_cast<double>(value);
+    }
+}
+
+}  // namespace
+}  // namespace stet::op_test
