@@ -7,6 +7,7 @@
 
 #include "stet/base/text.h"
 #include "stet/core/eager.h"
+#include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ir/graph.h"
 #include "stet/ir/layout.h"
@@ -20,10 +21,9 @@ struct OpenFrame {
   const char* name = nullptr;
   Where where;
 };
-OpenFrame& open_frame() {
-  thread_local OpenFrame frame;
-  return frame;
-}
+// initial-exec: one load instead of a call, on every op's way. It is small, which fits the room kept for opened libraries.
+[[gnu::tls_model("initial-exec")]] constinit thread_local OpenFrame this_thread_frame;
+OpenFrame& open_frame() { return this_thread_frame; }
 
 Where line_of(std::span<const In> operands) {
   if (open_frame().name) return open_frame().where;
@@ -60,6 +60,10 @@ Operand number_operand(const In& number, DType dtype) {
   return out;
 }
 
+Tensor scalar_tensor(const Operand& number) {
+  return creation::copied(number.dtype, &number.bits, 1, Shape(), {});
+}
+
 /// Operands of a map: tensors promote, numbers take the tensors' type.
 void resolve_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out) {
   // The condition of a selection has nothing to say about the type of what is selected.
@@ -80,6 +84,14 @@ void resolve_numbers(const OpDef& op, std::span<const In> given, std::span<Opera
     if (given[i].kind() == In::Kind::tensor) continue;
     out[i] = number_operand(given[i], i < first ? given[i].dtype() : any_tensor ? number_type(type, given[i]) : type);
   }
+}
+
+/// Operands as tensors, for those who remember them.
+std::vector<Tensor> tensors_of(std::span<const In> given, std::span<const Operand> operands) {
+  std::vector<Tensor> out;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    out.push_back(operands[i].tensor ? given[i].tensor() : scalar_tensor(operands[i]));
+  return out;
 }
 
 // --- views
@@ -165,11 +177,18 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
       for (std::size_t i = 0; i < given.size(); ++i)
         if (given[i].kind() != In::Kind::tensor) operands[i] = number_operand(given[i], given[i].dtype());
     }
-    if (op.view && operands[0].tensor) return run_view(op, operands[0], attributes, line_of(given));
-    return run_eager(op, operands, attributes, line_of(given));
+    bool view = op.view && operands[0].tensor;
+    Tensor out = view ? run_view(op, operands[0], attributes, line_of(given))
+                      : run_eager(op, operands, attributes, line_of(given));
+    if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, out);
+    return out;
   } catch (const Problem& problem) {
     throw_user_error(op.name, op.operands, given, problem, line_of(given));
   }
+}
+
+Tensor as_tensor(const In& operand, DType dtype) {
+  return operand.kind() == In::Kind::tensor ? operand.tensor() : scalar_tensor(number_operand(operand, dtype));
 }
 
 Tensor call_map(Expr body, std::span<const In> operands, const char* label) {

@@ -57,21 +57,57 @@ std::uint64_t type_word(const Operand& operand) {
 }
 
 struct Slot {
-  bool used = false;
   std::uint64_t epoch = 0;
   Words words;
   Attributes attributes;
   std::shared_ptr<const BoundProgram> bound;
   DType result = DType::f32;
 };
-constexpr std::size_t slot_count = 256;
 
 std::atomic<std::uint64_t> epoch{1};
 std::atomic<std::uint64_t> program_counter{0}, binding_counter{0};
 
-Slot& slot_for(std::uint64_t hash) {
-  thread_local std::unique_ptr<std::array<Slot, slot_count>> slots = std::make_unique<std::array<Slot, slot_count>>();
-  return (*slots)[hash >> 40 & (slot_count - 1)];
+/// The places that a hash names. Several, so that a loop over some dozens of signatures finds them all: with one place
+/// each, those that fall together would push each other out at every call. Slots are made when first needed.
+struct SlotSet {
+  static constexpr std::size_t ways = 4;
+  std::array<std::unique_ptr<Slot>, ways> slots;
+  std::size_t oldest = 0;
+
+  Slot* find(std::uint64_t now, const Words& words, AttributesView attributes) const {
+    for (const std::unique_ptr<Slot>& slot : slots) {
+      if (!slot) return nullptr;  // filled in order
+      if (slot->epoch == now && slot->words == words &&
+          (!attributes.type || attributes.type->equal(attributes.data, slot->attributes.view().data)))
+        return slot.get();
+    }
+    return nullptr;
+  }
+  /// An empty slot while there is one, then the one that was filled first.
+  Slot& replace() {
+    std::unique_ptr<Slot>& slot = slots[oldest];
+    oldest = (oldest + 1) % ways;
+    if (!slot) slot = std::make_unique<Slot>();
+    return *slot;
+  }
+};
+constexpr std::size_t set_count = 256;
+
+// initial-exec: one load instead of a call. The variable is one pointer, which fits the room kept for opened libraries.
+[[gnu::tls_model("initial-exec")]] constinit thread_local SlotSet* this_thread_sets = nullptr;
+
+[[gnu::noinline]] SlotSet* make_sets() {
+  struct Owner {
+    std::unique_ptr<std::array<SlotSet, set_count>> sets = std::make_unique<std::array<SlotSet, set_count>>();
+    ~Owner() { this_thread_sets = nullptr; }
+  };
+  thread_local Owner owner;
+  return this_thread_sets = owner.sets->data();
+}
+
+SlotSet& set_for(std::uint64_t hash) {
+  SlotSet* sets = this_thread_sets ? this_thread_sets : make_sets();
+  return sets[hash >> 40 & (set_count - 1)];
 }
 
 // --- the shared cache
@@ -247,7 +283,7 @@ std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<cons
   return program->bind(std::move(*bindings));
 }
 
-Tensor run_bound(const BoundProgram& bound, DType result, std::span<Operand> operands) {
+Tensor run_bound(const BoundProgram& bound, DType result, std::span<const Operand> operands) {
   std::array<void*, 16> few;
   std::vector<void*> many;
   void** inputs = few.data();
@@ -255,8 +291,10 @@ Tensor run_bound(const BoundProgram& bound, DType result, std::span<Operand> ope
     many.resize(operands.size());
     inputs = many.data();
   }
+  // A program does not write to its inputs: the table of buffers is one for inputs and results, hence the cast.
   for (std::size_t i = 0; i < operands.size(); ++i)
-    inputs[i] = operands[i].tensor ? static_cast<void*>(operands[i].tensor->data) : &operands[i].bits;
+    inputs[i] = operands[i].tensor ? static_cast<void*>(operands[i].tensor->data)
+                                   : const_cast<std::uint64_t*>(&operands[i].bits);
   Buffer buffer;
   if (bound.has_late_sizes()) {
     std::vector<std::vector<std::int64_t>> sizes;
@@ -269,17 +307,7 @@ Tensor run_bound(const BoundProgram& bound, DType result, std::span<Operand> ope
 
 }  // namespace
 
-Tensor run_eager(const OpDef& op, std::span<const Operand> given, AttributesView attributes, Where where) {
-  std::array<Operand, 8> few;
-  std::vector<Operand> many;
-  std::span<Operand> operands;
-  if (given.size() <= few.size()) {
-    std::copy(given.begin(), given.end(), few.begin());
-    operands = {few.data(), given.size()};
-  } else {
-    many.assign(given.begin(), given.end());
-    operands = many;
-  }
+Tensor run_eager(const OpDef& op, std::span<const Operand> operands, AttributesView attributes, Where where) {
   Words words;
   words.push(reinterpret_cast<std::uint64_t>(&op) ^ static_cast<std::uint64_t>(cpu::checked_kernels()));
   if (attributes.type) words.push(attributes.type->hash(attributes.data));
@@ -290,19 +318,19 @@ Tensor run_eager(const OpDef& op, std::span<const Operand> given, AttributesView
     if (!operand.tensor->dense)
       for (std::int64_t stride : operand.tensor->stride_span()) words.push(static_cast<std::uint64_t>(stride));
   }
-  Slot& slot = slot_for(words.hash());
-  bool hit = slot.used && slot.epoch == epoch.load(std::memory_order_acquire) && slot.words == words &&
-             (!attributes.type || attributes.type->equal(attributes.data, slot.attributes.view().data));
-  if (!hit) {
+  SlotSet& set = set_for(words.hash());
+  std::uint64_t now = epoch.load(std::memory_order_acquire);
+  Slot* slot = set.find(now, words, attributes);
+  if (!slot) {
     std::shared_ptr<const BoundProgram> bound = bind_program(op, operands, attributes, where);
-    slot.bound = std::move(bound);
-    slot.words = words;
-    slot.attributes = Attributes(attributes);
-    slot.epoch = epoch.load(std::memory_order_acquire);
-    slot.result = slot.bound->result_type();
-    slot.used = true;
+    slot = &set.replace();
+    slot->epoch = now;
+    slot->result = bound->result_type();
+    slot->bound = std::move(bound);
+    slot->words = words;
+    slot->attributes = Attributes(attributes);
   }
-  return run_bound(*slot.bound, slot.result, operands);
+  return run_bound(*slot->bound, slot->result, operands);
 }
 
 EagerStatistics eager_statistics() { return {program_counter.load(), binding_counter.load()}; }

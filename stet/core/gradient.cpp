@@ -2,10 +2,11 @@
 
 #include "stet/core/call.h"
 #include "stet/ir/expr.h"
+#include "stet/ir/graph.h"
 
 namespace stet {
 
-void map_gradient(GradientCall& call, Tensor (*sum_to)(const Tensor&, const Shape&)) {
+void map_gradient(GradientCall& call) {
   std::vector<DType> types;
   std::vector<In> operands;
   for (int i = 0; i < call.input_count(); ++i) {
@@ -13,7 +14,7 @@ void map_gradient(GradientCall& call, Tensor (*sum_to)(const Tensor&, const Shap
     operands.emplace_back(call.in(i), Where{});
   }
   operands.emplace_back(call.d(), Where{});
-  Expr body = instantiate(call.op(), types).body;
+  Expr body = call.op().body ? instantiate(call.op(), types).body : call.attributes<MapAttributes>().body;
   if (!is_floating(body.dtype())) return;
   for (int i = 0; i < call.input_count(); ++i) {
     if (!call.wants(i)) continue;
@@ -21,7 +22,7 @@ void map_gradient(GradientCall& call, Tensor (*sum_to)(const Tensor&, const Shap
     Expr slope = scalar::cast(derivative(body, i), computed);
     Expr d = scalar::cast(operand(call.input_count(), body.dtype()), computed);
     Expr product = scalar::cast(d * slope, call.in(i).dtype());
-    call.set(i, sum_to(call_map(product, operands, "gradient"), call.in(i).shape()));
+    call.set(i, gradient_ops.sum_to(call_map(product, operands, "gradient"), call.in(i).shape()));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "stet/core/in.h"
 #include "stet/core/tensor.h"
 #include "stet/ir/op.h"
 
@@ -41,8 +42,17 @@ class GradientCall {
   std::vector<Tensor> results_;
 };
 
+/// The few ops that differentiation itself needs. core/ knows no op by name: ops/ hands them up.
+struct GradientOps {
+  Tensor (*add)(In x, In y);
+  Tensor (*subtract)(In x, In y);
+  Tensor (*ones_like)(const Tensor& x);
+  /// The sum over the axes along which a tensor of this shape would be repeated: the adjoint of broadcasting.
+  Tensor (*sum_to)(const Tensor& x, const Shape& shape);
+};
+extern const GradientOps gradient_ops;  // defined in ops/
+
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
-/// `sum_to(tensor, shape)` is handed in by ops/, which knows how to sum.
-void map_gradient(GradientCall& call, Tensor (*sum_to)(const Tensor&, const Shape&));
+void map_gradient(GradientCall& call);
 
 }  // namespace stet

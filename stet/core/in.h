@@ -6,16 +6,20 @@
 #include "stet/base/dim.h"
 #include "stet/base/where.h"
 #include "stet/core/tensor.h"
+#include "stet/core/variable.h"
 
 namespace stet {
 
-/// A tensor, a size or a C++ number, with the line it was written on. Never owns, never allocates. A number stays a
+/// A tensor, the value of a Variable, a size or a C++ number, with the line it was written on. Never allocates. A number stays a
 /// number: it takes the other operands' type, as DESIGN "Same numbers" says.
 class In {
  public:
   enum class Kind : std::uint8_t { tensor, size, integer, real };
 
   In(const Tensor& t, Where w = Where::here()) : kind_(Kind::tensor), where_(w) { value_.tensor = &t; }
+  In(const Variable& v, Where w = Where::here()) : kind_(Kind::tensor), where_(w), read_(v.read(w)) {
+    value_.tensor = nullptr;
+  }
   In(const Dim& d, Where w = Where::here()) : kind_(Kind::size), dtype_(DType::i64), where_(w) { value_.size = &d; }
   template <Number T>
   In(T v, Where w = Where::here())
@@ -28,7 +32,7 @@ class In {
 
   Kind kind() const { return kind_; }
   bool is_number() const { return kind_ == Kind::integer || kind_ == Kind::real; }
-  const Tensor& tensor() const { return *value_.tensor; }
+  const Tensor& tensor() const { return value_.tensor ? *value_.tensor : read_; }
   const Dim& size() const { return *value_.size; }
   std::int64_t integer() const { return value_.integer; }
   double real() const { return value_.real; }
@@ -56,6 +60,7 @@ class In {
     double real;
   } value_;
   Where where_;
+  Tensor read_;  // what a Variable held
 };
 
 }  // namespace stet

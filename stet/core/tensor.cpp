@@ -20,26 +20,31 @@ namespace {
 /// Free nodes of this thread: making a result must not cost a trip to malloc.
 struct NodeList {
   std::vector<TensorNode*> free;
-  ~NodeList() {
-    for (TensorNode* node : free) delete node;
-    alive() = false;
-  }
-  static bool& alive() {
-    thread_local bool value = true;
-    return value;
-  }
+  ~NodeList();
 };
-NodeList& node_list() {
+// initial-exec: one load instead of a call. Both are small, which fits the room kept for opened libraries.
+[[gnu::tls_model("initial-exec")]] constinit thread_local NodeList* this_thread_nodes = nullptr;
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_ends = false;
+
+NodeList::~NodeList() {
+  this_thread_nodes = nullptr;
+  thread_ends = true;
+  for (TensorNode* node : free) delete node;
+}
+/// Null when the thread ends: other destructors may still let go of tensors.
+[[gnu::noinline]] NodeList* make_node_list() {
+  if (thread_ends) return nullptr;
   thread_local NodeList list;
-  return list;
+  return this_thread_nodes = &list;
 }
 constexpr std::size_t most_free_nodes = 256;
 
 void release_node(const TensorNode* node) {
   auto* own = const_cast<TensorNode*>(node);
   own->buffer = Buffer();
-  if (NodeList::alive() && node_list().free.size() < most_free_nodes)
-    node_list().free.push_back(own);
+  NodeList* list = this_thread_nodes ? this_thread_nodes : make_node_list();
+  if (list && list->free.size() < most_free_nodes)
+    list->free.push_back(own);
   else
     delete own;
 }
@@ -56,14 +61,11 @@ bool is_dense_layout(std::span<const std::int64_t> sizes, std::span<const std::i
 }  // namespace
 
 TensorNode* new_node() {
-  if (NodeList::alive()) {
-    std::vector<TensorNode*>& free = node_list().free;
-    if (!free.empty()) {
-      TensorNode* node = free.back();
-      free.pop_back();
-      node->holders.store(1, std::memory_order_relaxed);
-      return node;
-    }
+  if (NodeList* list = this_thread_nodes; list && !list->free.empty()) {
+    TensorNode* node = list->free.back();
+    list->free.pop_back();
+    node->holders.store(1, std::memory_order_relaxed);
+    return node;
   }
   return new TensorNode;
 }
@@ -105,12 +107,10 @@ const TensorNode& defined_node(const Tensor& tensor, const char* what, Where whe
   return *tensor.node();
 }
 
-Tensor::Tensor(const Tensor& other) : node_(other.node_) {
-  if (node_) node_->holders.fetch_add(1, std::memory_order_relaxed);
-}
+void Tensor::retain(const TensorNode* node) { node->holders.fetch_add(1, std::memory_order_relaxed); }
 
-Tensor::~Tensor() {
-  if (node_ && node_->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node_);
+void Tensor::release(const TensorNode* node) {
+  if (node->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node);
 }
 
 // --- what it is

@@ -22,6 +22,7 @@ template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
 struct TensorNode;
+class Variable;
 
 /// Positions begin, begin + step, … before end, as in Python: negative bounds count from the end of the axis, bounds
 /// beyond it are cut, and a missing bound is the axis's own. `Range{}` is the whole axis, `Range{.begin = 1}` all but
@@ -70,13 +71,19 @@ class STET_API Tensor {
   /// A scalar: int gives i32, float f32, double f64.
   template <Number T>
   Tensor(T value) : Tensor(scalar(dtype_of<T>, &value)) {}
-  Tensor(const Tensor&);
+  /// What a Variable holds now.
+  Tensor(const Variable& variable);
+  Tensor(const Tensor& other) : node_(other.node_) {
+    if (node_) retain(node_);
+  }
   Tensor(Tensor&& other) noexcept : node_(other.node_) { other.node_ = nullptr; }
   Tensor& operator=(Tensor other) noexcept {
     std::swap(node_, other.node_);
     return *this;
   }
-  ~Tensor();
+  ~Tensor() {
+    if (node_) release(node_);
+  }
 
   bool defined() const { return node_ != nullptr; }
   DType dtype(Where = Where::here()) const;
@@ -119,6 +126,8 @@ class STET_API Tensor {
   explicit Tensor(const TensorNode* adopted) : node_(adopted) {}
 
  private:
+  static void retain(const TensorNode*);
+  static void release(const TensorNode*);
   static Tensor scalar(DType dtype, const void* value);
   void read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const;
   void copy_elements(DType dtype, void* out, Where where) const;

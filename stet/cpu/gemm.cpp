@@ -36,7 +36,7 @@ constexpr Count least_packed_rows = 16, packed_block_rows = 256;
 constexpr Count most_panel_bytes = 16 << 20;
 /// Packed panels of a transposed left matrix that serve all columns of a chunk, about 256 rows.
 constexpr Count left_strip_panels = 4;
-/// From here on the library is better at a transposed left matrix of many rows; at the other layouts it never is.
+/// From here on the library is better at a transposed left matrix of many rows; at other layouts the two are level.
 constexpr double library_work = 1 << 28;
 constexpr Count least_library_rows = 512, least_library_size = 128;
 /// The library's panels: it copies what it is given, so they are not made smaller than this, nor more than enough to

@@ -91,7 +91,7 @@ std::string Graph::str() const {
   std::string out;
   for (std::size_t id = 0; id < nodes.size(); ++id) {
     const Node& node = nodes[id];
-    out += text("%", id, " = ", node.op->name);
+    out += text("%", id, " = ", node.op ? node.op->name : "?");  // the verifier shows broken graphs too
     if (node.op == &map_row && *node.label) out += text("<", node.label, ">");
     if (node.op == &part_row) out += text("(", node.attributes.as<PartAttributes>().number, ")");
     for (const ValueType& type : node.results) out += text(" ", type);

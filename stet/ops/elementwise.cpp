@@ -3,7 +3,6 @@
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
-#include "stet/ops/sum_to.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -56,8 +55,6 @@ constexpr Domain between(double low, double high) { return {low, high}; }
 constexpr const char* operand_names[] = {"x", "y", "z"};
 constexpr std::span<const char* const> names(std::size_t count) { return {operand_names, count}; }
 
-void gradient_of_map(GradientCall& call) { map_gradient(call, sum_to); }
-
 enum RowNumber : int {
 #define STET_UNARY(name, ...) number_of_##name,
 #define STET_BINARY STET_UNARY
@@ -70,7 +67,7 @@ enum RowNumber : int {
    .kind = Kind::map,                                                                         \
    .summary = summary_,                                                                       \
    .operands = names(count),                                                                  \
-   .gradient = gradient_of_map,                                                               \
+   .gradient = map_gradient,                                                               \
    .arity = count,                                                                            \
    .body = body_,                                                                             \
    .dtypes = dtypes_,                                                                         \
@@ -90,7 +87,7 @@ constexpr OpDef cast_row_to() {
           .kind = Kind::map,
           .summary = "The same values in another type.",
           .operands = names(1),
-          .gradient = gradient_of_map,
+          .gradient = map_gradient,
           .arity = 1,
           .body = [](const Expr* e) { return scalar::cast(e[0], to); },
           .dtypes = {DTypeRule::fixed},

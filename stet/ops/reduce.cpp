@@ -253,6 +253,9 @@ Tensor argmin(In x, int axis, ReduceOptions options) {
   return reduced(argmin_row, x, &one, options);
 }
 
+constinit const GradientOps gradient_ops{
+    .add = add, .subtract = subtract, .ones_like = [](const Tensor& x) { return ones_like(x); }, .sum_to = sum_to};
+
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   Shape from = x.shape();
   if (identical(from, shape)) return x;

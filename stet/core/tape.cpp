@@ -1,0 +1,197 @@
+#include "stet/core/tape.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "stet/base/text.h"
+#include "stet/core/call.h"
+#include "stet/core/gradient.h"
+#include "stet/core/tensor_node.h"
+
+namespace stet {
+
+struct TapeRecord {
+  const OpDef* op;
+  Attributes attributes;
+  std::vector<Tensor> inputs;  // kept alive, so that a node's address names its tensor
+  Tensor output;
+};
+
+struct GradientTape::State {
+  bool persistent = false;
+  bool recording = true;
+  bool spent = false;
+  std::vector<TapeRecord> records;
+  std::unordered_set<const TensorNode*> tracked;  // depend on something watched
+  std::vector<Tensor> watched;                    // kept alive
+  std::unordered_map<const TensorNode*, std::uint64_t> variable_of;  // tensors read from Variables
+
+  bool tracks(const Tensor& tensor) const { return tracked.contains(tensor.node()); }
+};
+
+namespace {
+
+std::vector<GradientTape::State*>& open_tapes() {
+  thread_local std::vector<GradientTape::State*> tapes;
+  return tapes;
+}
+
+/// Gradients by tensor while walking backwards.
+class Accumulator {
+ public:
+  void add(const Tensor& at, const Tensor& gradient) {
+    Tensor& sum = gradients_[at.node()];
+    sum = sum.defined() ? gradient_ops.add(In(sum), In(gradient)) : gradient;
+  }
+  Tensor take(const Tensor& at, bool keep) {
+    auto found = gradients_.find(at.node());
+    if (found == gradients_.end()) return {};
+    Tensor out = found->second;
+    if (!keep) gradients_.erase(found);
+    return out;
+  }
+  Tensor find(const TensorNode* node) const {
+    auto found = gradients_.find(node);
+    return found == gradients_.end() ? Tensor() : found->second;
+  }
+
+ private:
+  std::unordered_map<const TensorNode*, Tensor> gradients_;
+};
+
+/// One record backwards.
+void propagate(const GradientTape::State& tape, const TapeRecord& record, const Tensor& d, Accumulator& gradients) {
+  if (!record.op->gradient && record.op->kind != Kind::map)
+    throw UserError(error_text(text("gradient: ", record.op->name, " has no gradient"), frame_where(),
+                               "leave it out of what the target is computed from, or take its result as a constant"));
+  std::vector<bool> wanted;
+  for (const Tensor& input : record.inputs) wanted.push_back(tape.tracks(input));
+  GradientCall call(*record.op, record.inputs, record.attributes.view(), record.output, d, std::move(wanted));
+  if (record.op->gradient)
+    record.op->gradient(call);
+  else
+    map_gradient(call);
+  for (std::size_t i = 0; i < record.inputs.size(); ++i)
+    if (call.results()[i].defined()) gradients.add(record.inputs[i], call.results()[i]);
+}
+
+}  // namespace
+
+GradientTape::GradientTape(GradientTapeOptions options) : state_(std::make_unique<State>()) {
+  state_->persistent = options.persistent;
+  open_tapes().push_back(state_.get());
+}
+
+GradientTape::~GradientTape() {
+  auto& tapes = open_tapes();
+  tapes.erase(std::remove(tapes.begin(), tapes.end(), state_.get()), tapes.end());
+}
+
+void GradientTape::watch(const Tensor& tensor, Where where) {
+  const TensorNode& node = defined_node(tensor, "watch", where);
+  if (!is_floating(node.dtype))
+    throw UserError(error_text(text("watch: ", node.dtype, node.shape(), " has no gradient"), where,
+                               "only floating tensors have one; cast it first"));
+  state_->tracked.insert(&node);
+  state_->watched.push_back(tensor);
+}
+
+namespace {
+
+/// Pauses a tape while it computes gradients; for good if it is not persistent.
+class Pause {
+ public:
+  explicit Pause(GradientTape::State& tape) : tape_(tape) { tape_.recording = false; }
+  ~Pause() { tape_.recording = tape_.persistent; }
+
+ private:
+  GradientTape::State& tape_;
+};
+
+std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, const std::vector<Source>& sources,
+                              Where where) {
+  const TensorNode& node = defined_node(target, "gradient", where);
+  if (!is_floating(node.dtype))
+    throw UserError(error_text(text("gradient: the target ", node.dtype, node.shape(), " is not floating"), where,
+                               "differentiate a floating tensor, such as a loss"));
+  if (tape.spent && !tape.persistent)
+    throw UserError(error_text("gradient: this tape has given its gradients already", where,
+                               "make it GradientTape tape({.persistent = true}), or ask for all gradients at once"));
+  Frame frame("gradient", where);
+  tape.spent = true;
+  Pause pause(tape);
+  std::unordered_set<const TensorNode*> asked;
+  for (const Source& source : sources)
+    if (source.tensor.defined()) asked.insert(source.tensor.node());
+  Accumulator gradients;
+  if (tape.tracks(target)) gradients.add(target, gradient_ops.ones_like(target));
+  for (std::size_t i = tape.records.size(); i-- > 0;) {
+    const TapeRecord& record = tape.records[i];
+    Tensor d = gradients.take(record.output, asked.contains(record.output.node()));
+    if (d.defined()) propagate(tape, record, d, gradients);
+  }
+  std::unordered_map<std::uint64_t, Tensor> of_variable;
+  for (const auto& [read, variable] : tape.variable_of)
+    if (Tensor d = gradients.find(read); d.defined()) {
+      Tensor& sum = of_variable[variable];
+      sum = sum.defined() ? gradient_ops.add(In(sum), In(d)) : d;
+    }
+  std::vector<Tensor> out;
+  for (const Source& source : sources) {
+    if (source.variable.defined()) {
+      auto found = of_variable.find(source.variable.id());
+      out.push_back(found == of_variable.end() ? Tensor() : found->second);
+    } else {
+      out.push_back(gradients.find(defined_node(source.tensor, "gradient", where).dtype == DType::bool_ ? nullptr : source.tensor.node()));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor GradientTape::gradient(const Tensor& target, const Source& source, Where where) {
+  return walk_back(*state_, target, {source}, where)[0];
+}
+std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::initializer_list<Source> sources, Where where) {
+  return walk_back(*state_, target, sources, where);
+}
+std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Variable>& sources, Where where) {
+  return walk_back(*state_, target, {sources.begin(), sources.end()}, where);
+}
+std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where) {
+  return walk_back(*state_, target, {sources.begin(), sources.end()}, where);
+}
+
+bool tapes_open() {
+  for (const GradientTape::State* tape : open_tapes())
+    if (tape->recording) return true;
+  return false;
+}
+
+void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes, const Tensor& output) {
+  if (!is_floating(output.dtype())) return;
+  for (GradientTape::State* tape : open_tapes()) {
+    if (!tape->recording) continue;
+    bool depends = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape->tracks(t); });
+    if (!depends) continue;
+    tape->tracked.insert(output.node());
+    tape->records.push_back({&op, Attributes(attributes), inputs, output});
+  }
+}
+
+Tensor read_under_tapes(const Variable& variable, const Tensor& held) {
+  const TensorNode& node = *held.node();
+  Tensor own = view_tensor(node, node.size_span(), node.stride_span(), 0);
+  if (!variable.trainable() || !is_floating(node.dtype)) return own;
+  for (GradientTape::State* tape : open_tapes()) {
+    if (!tape->recording) continue;
+    tape->tracked.insert(own.node());
+    tape->watched.push_back(own);
+    tape->variable_of.emplace(own.node(), variable.id());
+  }
+  return own;
+}
+
+}  // namespace stet

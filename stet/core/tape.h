@@ -1,0 +1,69 @@
+// GradientTape: remembers the ops that run while it lives, and walks them backwards.
+#pragma once
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "stet/base/export.h"
+#include "stet/base/where.h"
+#include "stet/core/tensor.h"
+#include "stet/core/variable.h"
+
+namespace stet {
+
+struct OpDef;
+struct AttributesView;
+
+/// What a gradient is taken with respect to.
+class Source {
+ public:
+  Source(const Tensor& t) : tensor(t) {}
+  Source(const Variable& v) : variable(v) {}
+  Tensor tensor;
+  Variable variable;
+};
+
+struct GradientTapeOptions {
+  bool persistent = false;  // gradient() may be called more than once
+};
+
+/// Records on the thread that made it, from its making to its end. Trainable Variables are watched by themselves, tensors
+/// after watch(). Gradients are ops like any other: a tape around another records them, which gives second derivatives.
+///
+///   GradientTape tape;
+///   Tensor loss = mean(square(matmul(x, w) - y));
+///   Tensor dw = tape.gradient(loss, w);
+class STET_API GradientTape {
+ public:
+  [[nodiscard]] explicit GradientTape(GradientTapeOptions options = {});
+  ~GradientTape();
+  GradientTape(const GradientTape&) = delete;
+  GradientTape& operator=(const GradientTape&) = delete;
+
+  /// From here on, what is computed from the tensor is recorded. Only floating tensors have gradients (UserError).
+  void watch(const Tensor& tensor, Where where = Where::here());
+
+  /// d(sum of target)/d(source), of the source's shape and type; undefined where the target does not depend on it. A tape
+  /// that is not persistent stops recording and gives gradients once; a second time is a UserError.
+  Tensor gradient(const Tensor& target, const Source& source, Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources, Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, const std::vector<Variable>& sources, Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where = Where::here());
+
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// --- for the door and for Variable
+
+/// Some tape of this thread records.
+bool tapes_open();
+/// Tells the open tapes of an op that has run. `output` is what call() returns.
+void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes, const Tensor& output);
+/// The value read from a Variable as a tensor of its own, which tapes know to be this Variable.
+Tensor read_under_tapes(const Variable& variable, const Tensor& held);
+
+}  // namespace stet

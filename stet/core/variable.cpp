@@ -1,0 +1,107 @@
+#include "stet/core/variable.h"
+
+#include <atomic>
+#include <mutex>
+#include <ostream>
+
+#include "stet/base/text.h"
+#include "stet/core/call.h"
+#include "stet/core/gradient.h"
+#include "stet/core/tape.h"
+#include "stet/core/tensor_node.h"
+
+namespace stet {
+
+struct VariableState {
+  std::uint64_t id;
+  std::string name;
+  bool trainable;
+  DType dtype;
+  Shape shape;
+  std::mutex guard;
+  Tensor value;  // under guard
+};
+
+namespace {
+
+std::atomic<std::uint64_t> last_id{0};
+
+VariableState& defined_state(const std::shared_ptr<VariableState>& state, const char* what, Where where) {
+  if (!state)
+    throw UserError(error_text(text(what, ": the Variable is undefined"), where,
+                               "a default-made Variable holds nothing; make it from a tensor"));
+  return *state;
+}
+
+/// `value` as the Variable's type; UserError when type or shape do not fit.
+Tensor fitting(const VariableState& variable, const In& value, const char* what, Where where) {
+  Tensor tensor = as_tensor(value, variable.dtype);
+  const TensorNode& node = defined_node(tensor, what, where);
+  if (node.dtype != variable.dtype || !identical(node.shape(), variable.shape))
+    throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "), "of ",
+                                    variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
+                               where, "a Variable keeps its type and shape; cast or reshape the value"));
+  return tensor;
+}
+
+}  // namespace
+
+Variable::Variable(const Tensor& initial, VariableOptions options, Where where) {
+  const TensorNode& node = defined_node(initial, "Variable", where);
+  state_ = std::make_shared<VariableState>();
+  state_->id = ++last_id;
+  state_->name = std::move(options.name);
+  state_->trainable = options.trainable;
+  state_->dtype = node.dtype;
+  state_->shape = node.shape();
+  state_->value = initial.contiguous(where);
+}
+
+Tensor::Tensor(const Variable& variable) : Tensor(variable.read()) {}
+
+Tensor Variable::read(Where where) const {
+  VariableState& state = defined_state(state_, "read", where);
+  Tensor held;
+  {
+    std::lock_guard lock(state.guard);
+    held = state.value;
+  }
+  return tapes_open() ? read_under_tapes(*this, held) : held;
+}
+
+Tensor Variable::assign(const In& value, Where where) const {
+  VariableState& state = defined_state(state_, "assign", where);
+  Tensor next = fitting(state, value, "assign", where).contiguous(where);
+  std::lock_guard lock(state.guard);
+  return state.value = next;
+}
+
+Tensor Variable::assign_add(const In& value, Where where) const {
+  VariableState& state = defined_state(state_, "assign_add", where);
+  Tensor change = fitting(state, value, "assign_add", where);
+  std::lock_guard lock(state.guard);
+  return state.value = gradient_ops.add(In(state.value, where), In(change, where));
+}
+
+Tensor Variable::assign_sub(const In& value, Where where) const {
+  VariableState& state = defined_state(state_, "assign_sub", where);
+  Tensor change = fitting(state, value, "assign_sub", where);
+  std::lock_guard lock(state.guard);
+  return state.value = gradient_ops.subtract(In(state.value, where), In(change, where));
+}
+
+Shape Variable::shape(Where where) const { return defined_state(state_, "shape", where).shape; }
+DType Variable::dtype(Where where) const { return defined_state(state_, "dtype", where).dtype; }
+bool Variable::trainable() const { return state_ && state_->trainable; }
+const std::string& Variable::name() const {
+  static const std::string none;
+  return state_ ? state_->name : none;
+}
+std::uint64_t Variable::id() const { return state_ ? state_->id : 0; }
+
+std::ostream& operator<<(std::ostream& out, const Variable& variable) {
+  if (!variable.defined()) return out << "undefined";
+  return out << variable.read();
+}
+
+}  // namespace stet
