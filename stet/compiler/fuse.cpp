@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include "stet/compiler/contraction.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
@@ -33,12 +36,6 @@ bool computes_once(const AxisMap& consumer) {
   return true;
 }
 
-bool uses_index(Expr expr) {
-  for (Expr part : topological(expr))
-    if (part.is(Primitive::index)) return true;
-  return false;
-}
-
 int add_input(Body& body, ValueId id, const AxisMap& axes) {
   for (std::size_t i = 0; i < body.inputs.size(); ++i)
     if (body.inputs[i] == id && body.axes[i] == axes) return static_cast<int>(i);
@@ -47,45 +44,19 @@ int add_input(Body& body, ValueId id, const AxisMap& axes) {
   return static_cast<int>(body.inputs.size()) - 1;
 }
 
-/// Replaces, in a consumer's body, every input that `accept` takes by the map that makes it.
-Body absorb(const Graph& graph, const Body& consumer, const std::function<bool(ValueId)>& accept) {
-  Body out;
-  std::vector<Expr> replacements;
-  int size = consumer.expr.size();
-  for (std::size_t k = 0; k < consumer.inputs.size(); ++k) {
-    ValueId id = consumer.inputs[k];
-    const AxisMap& axes = consumer.axes[k];
-    const Node& producer = graph.node(id);
-    bool take = accept(id) && producer.op == &map_row;
-    if (take) {
-      const auto& map = producer.attributes.as<MapAttributes>();
-      bool cheap = map.body.size() <= 2;
-      take = (computes_once(axes) || cheap) && !(uses_index(map.body) && !computes_once(axes)) &&
-             out.inputs.size() + producer.inputs.size() + (consumer.inputs.size() - k) <= most_inputs &&
-             size + map.body.size() <= most_nodes;
-    }
-    if (!take) {
-      replacements.push_back(operand(add_input(out, id, axes), graph.type(id).dtype));
-      continue;
-    }
-    const auto& map = producer.attributes.as<MapAttributes>();
-    std::vector<Expr> inner;
-    for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
-      int place = add_input(out, producer.inputs[j], compose(axes, map.axes[j]));
-      inner.push_back(operand(place, graph.type(producer.inputs[j]).dtype));
-    }
-    Expr body = map.body;
-    if (uses_index(body)) {
-      std::vector<int> loops(static_cast<std::size_t>(producer.type().shape.rank()), 0);
-      for (int loop = 0; loop < axes.rank; ++loop)
-        loops[static_cast<std::size_t>(axes.axes[static_cast<std::size_t>(loop)])] = loop;
-      body = renumber_loops(body, loops);
-    }
-    size += body.size();
-    replacements.push_back(substitute(body, inner));
+/// What fusion asks of a body again and again. `size` counts what is computed, not operands, before the body is
+/// simplified: an upper bound.
+struct BodyFacts {
+  int size = 0;
+  bool uses_index = false;
+};
+BodyFacts facts_of(Expr body) {
+  BodyFacts facts;
+  for (Expr part : topological(body)) {
+    facts.size += !part.is(Primitive::operand);
+    facts.uses_index |= part.is(Primitive::index);
   }
-  out.expr = simplify(substitute(consumer.expr, replacements));
-  return out;
+  return facts;
 }
 
 bool only_user(const std::vector<std::vector<int>>& users, ValueId id, ValueId user) {
@@ -112,6 +83,19 @@ class Fusion {
     ValueId old = from_[static_cast<std::size_t>(value)];
     return old >= 0 && only_user(users_, old, user);
   }
+  /// Facts about the body of a map (new), worked out once: walking a growing body at every step would make long chains
+  /// slow.
+  const BodyFacts& facts(ValueId value) {
+    auto at = static_cast<std::size_t>(value);
+    if (facts_.size() <= at) facts_.resize(at + 1);
+    if (!facts_[at]) facts_[at] = facts_of(to.graph.node(value).attributes.as<MapAttributes>().body);
+    return *facts_[at];
+  }
+  void set_facts(ValueId value, const BodyFacts& facts) {
+    auto at = static_cast<std::size_t>(value);
+    if (facts_.size() <= at) facts_.resize(at + 1);
+    facts_[at] = facts;
+  }
   Graph finish() { return drop_dead(to.finish()); }
 
  private:
@@ -123,7 +107,62 @@ class Fusion {
 
  private:
   std::vector<ValueId> from_;  // new value -> old value
+  std::vector<std::optional<BodyFacts>> facts_;
 };
+
+/// A producer's body over the inputs `inner`; itself where that changes nothing, as along a chain.
+Expr over(Expr body, const std::vector<Expr>& inner) {
+  for (std::size_t i = 0; i < inner.size(); ++i)
+    if (!inner[i].is(Primitive::operand) || inner[i]->number != static_cast<int>(i)) return substitute(body, inner);
+  return body;
+}
+
+/// Replaces, in the body of the old node `user`, every input that it alone uses by the map that makes it. The result is
+/// not simplified; `facts` are those of the body, before and after.
+Body absorb(Fusion& fusion, const Body& consumer, ValueId user, BodyFacts& facts) {
+  const Graph& graph = fusion.to.graph;
+  Body out;
+  std::vector<Expr> replacements;
+  std::vector<ValueId> taken;
+  for (std::size_t k = 0; k < consumer.inputs.size(); ++k) {
+    ValueId id = consumer.inputs[k];
+    const AxisMap& axes = consumer.axes[k];
+    const Node& producer = graph.node(id);
+    bool again = std::find(taken.begin(), taken.end(), id) != taken.end();  // its body is there already
+    bool take = producer.op == &map_row && fusion.only(id, user);
+    BodyFacts body = take ? fusion.facts(id) : BodyFacts();
+    if (take) {
+      bool once = computes_once(axes), cheap = body.size <= 1 && producer.inputs.size() <= 1;
+      take = (once || cheap) && !(body.uses_index && !once) &&
+             out.inputs.size() + producer.inputs.size() + (consumer.inputs.size() - k) <= most_inputs &&
+             (again || facts.size + body.size <= most_nodes);
+    }
+    if (!take) {
+      replacements.push_back(operand(add_input(out, id, axes), graph.type(id).dtype));
+      continue;
+    }
+    const auto& map = producer.attributes.as<MapAttributes>();
+    std::vector<Expr> inner;
+    for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
+      int place = add_input(out, producer.inputs[j], compose(axes, map.axes[j]));
+      inner.push_back(operand(place, graph.type(producer.inputs[j]).dtype));
+    }
+    Expr expr = map.body;
+    if (body.uses_index) {
+      std::vector<int> loops(static_cast<std::size_t>(producer.type().shape.rank()), 0);
+      for (int loop = 0; loop < axes.rank; ++loop)
+        loops[static_cast<std::size_t>(axes.axes[static_cast<std::size_t>(loop)])] = loop;
+      expr = renumber_loops(expr, loops);
+    }
+    if (!again) facts.size += body.size;
+    facts.uses_index |= body.uses_index;
+    taken.push_back(id);
+    replacements.push_back(over(expr, inner));
+  }
+  if (taken.empty() && out.inputs.size() == consumer.inputs.size()) return consumer;
+  out.expr = substitute(consumer.expr, replacements);
+  return out;
+}
 
 }  // namespace
 
@@ -131,17 +170,27 @@ Graph fuse_maps(const Graph& old) {
   Fusion fusion(old);
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
     Node node = fusion.to.renamed(id);
-    if (node.op == &map_row) {
-      const auto& map = node.attributes.as<MapAttributes>();
-      Body body = absorb(fusion.to.graph, {map.body, node.inputs, map.axes},
-                         [&](ValueId input) { return fusion.only(input, id); });
-      MapAttributes fused{body.expr, body.axes};
-      node.inputs = body.inputs;
-      node.attributes = Attributes(view_of(fused));
+    if (node.op != &map_row) {
+      fusion.put(id, std::move(node));
+      continue;
     }
+    const auto& map = node.attributes.as<MapAttributes>();
+    BodyFacts facts = facts_of(map.body);
+    Body body = absorb(fusion, {map.body, node.inputs, map.axes}, id, facts);
+    MapAttributes fused{body.expr, body.axes};
+    node.inputs = body.inputs;
+    node.attributes = Attributes(view_of(fused));
     fusion.put(id, std::move(node));
+    fusion.set_facts(fusion.to.at(id), facts);
   }
-  return fusion.finish();
+  Graph graph = fusion.finish();
+  for (Node& node : graph.nodes) {
+    if (node.op != &map_row) continue;
+    MapAttributes map = node.attributes.as<MapAttributes>();
+    map.body = simplify(map.body);
+    node.attributes = Attributes(view_of(map));
+  }
+  return graph;
 }
 
 Graph fuse_into_reductions(const Graph& old) {
@@ -150,19 +199,20 @@ Graph fuse_into_reductions(const Graph& old) {
     Node node = fusion.to.renamed(id);
     if (node.op->kind == Kind::reduce) {
       ReduceAttributes reduce = node.attributes.as<ReduceAttributes>();
-      const ValueType& first = fusion.to.graph.type(node.inputs[0]);
       Body body{reduce.body, node.inputs, reduce.operand_axes};
-      if (!body.expr.defined()) body.expr = scalar::cast(operand(0, first.dtype), node.op->accumulator(first.dtype));
-      if (body.axes.empty()) {
+      if (!body.expr.defined()) {
+        const ValueType& first = fusion.to.graph.type(node.inputs[0]);
+        body.expr = scalar::cast(operand(0, first.dtype), node.op->accumulator(first.dtype));
         AxisMap same;
         same.rank = first.shape.rank();
         for (int axis = 0; axis < same.rank; ++axis) same.axes[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis);
         body.axes = {same};
         reduce.space = first.shape;
       }
-      Body fused = absorb(fusion.to.graph, body, [&](ValueId input) { return fusion.only(input, id); });
+      BodyFacts facts = facts_of(body.expr);
+      Body fused = absorb(fusion, body, id, facts);
       if (!(fused.expr == body.expr) || fused.inputs != node.inputs) {
-        reduce.body = fused.expr;
+        reduce.body = simplify(fused.expr);
         reduce.operand_axes = fused.axes;
         node.inputs = fused.inputs;
         node.attributes = Attributes(view_of(reduce));

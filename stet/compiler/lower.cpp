@@ -120,6 +120,19 @@ void Lowering::lower_map(LowerCall& call) {
   call.map(call.out().shape, operands, dtypes, map.axes, map.body, call.result(), call.node().label);
 }
 
+void Lowering::lower_size(LowerCall& call) {
+  Kernel kernel;
+  kernel.name = "size";
+  kernel.body = operand(0, DType::i64);
+  Access number;
+  number.source = Access::number;
+  number.dtype = DType::i64;
+  number.address.offset = call.attributes<SizeAttributes>().size;
+  kernel.operands = {number};
+  kernel.result = LowerCall::access(call.result(), DType::i64, {}, 0);
+  call.kernel(std::move(kernel));
+}
+
 void Lowering::run() {
   for (ValueId id = 0; id < static_cast<ValueId>(graph_.nodes.size()); ++id) {
     const Node& node = graph_.node(id);
@@ -129,6 +142,8 @@ void Lowering::run() {
       int buffer = add_buffer(ProgramBuffer::constant, node.type().dtype, node.type().shape.element_count());
       program->buffers.back().bytes = node.attributes.as<ConstantAttributes>().bytes;
       places_[static_cast<std::size_t>(id)] = {buffer, dense_layout(node.type().shape)};
+    } else if (node.op == &size_row) {
+      lower_size(call);
     } else if (node.op->lower) {
       node.op->lower(call);
     } else if (node.op->kind == Kind::map) {

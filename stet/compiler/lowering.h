@@ -17,6 +17,7 @@ class Lowering {
   /// The place a node writes its result to: the program's result, or a temporary.
   Place place_for(ValueId id);
   void lower_map(LowerCall& call);
+  void lower_size(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
   void copy_results();
 

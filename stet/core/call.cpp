@@ -9,6 +9,7 @@
 #include "stet/core/eager.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
+#include "stet/core/trace.h"
 #include "stet/ir/graph.h"
 #include "stet/ir/layout.h"
 
@@ -52,6 +53,9 @@ Operand number_operand(const In& number, DType dtype) {
       throw Problem(text("the number ", value, " is out of range for ", dtype), "use a wider dtype");
     return out;
   }
+  if (number.beyond_i64())
+    throw Problem(text("the number ", static_cast<std::uint64_t>(number.integer()), " is out of range for i64"),
+                  "use a number below 2^63");
   std::int64_t value = number.kind() == In::Kind::size ? number.size().value(number.where()) : number.integer();
   if (!is_floating(dtype) && (value < row(dtype).lowest || value > row(dtype).highest))
     throw Problem(text("the number ", value, " is out of range for ", dtype),
@@ -64,8 +68,9 @@ Tensor scalar_tensor(const Operand& number) {
   return creation::copied(number.dtype, &number.bits, 1, Shape(), {});
 }
 
-/// Operands of a map: tensors promote, numbers take the tensors' type.
-void resolve_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out) {
+/// The types that C++ numbers take: in a map beside tensors theirs, elsewhere their own.
+void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out) {
+  bool adapts = op.kind == Kind::map && op.body;
   // The condition of a selection has nothing to say about the type of what is selected.
   std::size_t first = op.dtypes.result == DTypeRule::selected ? 1 : 0;
   bool any_tensor = false;
@@ -82,7 +87,8 @@ void resolve_numbers(const OpDef& op, std::span<const In> given, std::span<Opera
   }
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].kind() == In::Kind::tensor) continue;
-    out[i] = number_operand(given[i], i < first ? given[i].dtype() : any_tensor ? number_type(type, given[i]) : type);
+    bool own = !adapts || i < first;
+    out[i].dtype = own ? given[i].dtype() : any_tensor ? number_type(type, given[i]) : type;
   }
 }
 
@@ -119,6 +125,25 @@ Tensor run_view(const OpDef& op, const Operand& operand, AttributesView attribut
     if (stride.constant() < 0) return run_eager(op, {&operand, 1}, attributes, where);
   }
   return view_tensor(node, sizes, strides, view->offset.constant());
+}
+
+// --- tracing
+
+/// The op as a node of the open trace.
+Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::span<const Operand> operands,
+              AttributesView attributes) {
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].kind() == In::Kind::tensor)
+      inputs.push_back(given[i].tensor());
+    else if (given[i].kind() == In::Kind::size && !given[i].size().is_constant())
+      inputs.push_back(trace.size_value(given[i].size(), operands[i].dtype));
+    else
+      inputs.push_back(scalar_tensor(number_operand(given[i], operands[i].dtype)));
+  }
+  Tensor out = trace.record(op, inputs, attributes, line_of(given));
+  if (tapes_open()) tell_tapes(op, inputs, attributes, out);
+  return out;
 }
 
 }  // namespace
@@ -171,11 +196,13 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
         throw Problem("an operand is an undefined tensor", "a default-made Tensor holds nothing; assign a value to it first");
       operands[i].tensor = tensor.node();
     }
-    if (op.kind == Kind::map && op.body) {
-      resolve_numbers(op, given, operands);
-    } else {
-      for (std::size_t i = 0; i < given.size(); ++i)
-        if (given[i].kind() != In::Kind::tensor) operands[i] = number_operand(given[i], given[i].dtype());
+    type_numbers(op, given, operands);
+    if (Trace* trace = current_trace()) return record(*trace, op, given, operands, attributes);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].kind() != In::Kind::tensor)
+        operands[i] = number_operand(given[i], operands[i].dtype);
+      else if (operands[i].tensor->traced)
+        concrete_node(given[i].tensor(), op.name, line_of(given));  // throws: it has leaked
     }
     bool view = op.view && operands[0].tensor;
     Tensor out = view ? run_view(op, operands[0], attributes, line_of(given))

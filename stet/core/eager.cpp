@@ -11,6 +11,7 @@
 
 #include "stet/base/error.h"
 #include "stet/compiler/pipeline.h"
+#include "stet/core/solve_facts.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/ir/graph.h"
 #include "stet/runtime/program.h"
@@ -178,28 +179,6 @@ std::string form_of(std::span<const Operand> operands) {
   return form;
 }
 
-/// What equal-facts say about single symbols, as one substitution for all symbols.
-std::vector<Dim> solved(const SymbolScope& scope, std::span<const Dim> symbols) {
-  std::vector<Dim> out(symbols.begin(), symbols.end());
-  for (const Fact& fact : scope.facts()) {
-    if (fact.relation != Relation::equal) continue;
-    Dim left = fact.left.substitute(out), right = fact.right.substitute(out);
-    auto replace = [&](const Dim& symbol, const Dim& by) {
-      int number = *symbol.as_symbol();
-      std::vector<int> inside = by.symbols();
-      if (std::find(inside.begin(), inside.end(), number) != inside.end()) return;
-      std::vector<Dim> one(symbols.begin(), symbols.end());
-      one[static_cast<std::size_t>(number)] = by;
-      for (Dim& dim : out) dim = dim.substitute(one);
-    };
-    if (left.as_symbol() && !identical(left, right))
-      replace(left, right);
-    else if (right.as_symbol() && !identical(left, right))
-      replace(right, left);
-  }
-  return out;
-}
-
 std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> operands, const Attributes& attributes,
                                      Where where) {
   Graph graph;
@@ -228,9 +207,7 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
   std::vector<ProgramInput> asked;
   for (ValueId id : graph.inputs)
     asked.push_back({graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
-  std::vector<Dim> symbols;
-  for (int i = 0; i < scope->symbol_count(); ++i) symbols.push_back(scope->symbol_at(i));
-  std::shared_ptr<Program> program = compile(substitute(graph, solved(*scope, symbols)));
+  std::shared_ptr<Program> program = compile(substitute(graph, solve_facts(*scope)));
   // Calls are matched against the sizes as they come, one symbol per axis, and then against the facts.
   program->inputs = std::move(asked);
   program->dim_symbols = std::move(dim_symbols);

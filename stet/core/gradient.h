@@ -42,15 +42,15 @@ class GradientCall {
   std::vector<Tensor> results_;
 };
 
-/// The few ops that differentiation itself needs. core/ knows no op by name: ops/ hands them up.
-struct GradientOps {
+/// The few ops that core/ itself needs. It knows no op by name: ops/ hands them up.
+struct CoreOps {
   Tensor (*add)(In x, In y);
   Tensor (*subtract)(In x, In y);
-  Tensor (*ones_like)(const Tensor& x);
+  Tensor (*broadcast_to)(In x, const Shape& shape);
   /// The sum over the axes along which a tensor of this shape would be repeated: the adjoint of broadcasting.
   Tensor (*sum_to)(const Tensor& x, const Shape& shape);
 };
-extern const GradientOps gradient_ops;  // defined in ops/
+extern const CoreOps core_ops;  // defined in ops/
 
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
 void map_gradient(GradientCall& call);

@@ -26,8 +26,10 @@ class In {
       : kind_(std::is_floating_point_v<T> ? Kind::real : Kind::integer), dtype_(type_of<T>()), where_(w) {
     if constexpr (std::is_floating_point_v<T>)
       value_.real = static_cast<double>(v);
-    else
+    else {
       value_.integer = static_cast<std::int64_t>(v);
+      if constexpr (std::is_unsigned_v<T> && sizeof(T) == 8) beyond_i64_ = value_.integer < 0;
+    }
   }
 
   Kind kind() const { return kind_; }
@@ -36,6 +38,8 @@ class In {
   const Dim& size() const { return *value_.size; }
   std::int64_t integer() const { return value_.integer; }
   double real() const { return value_.real; }
+  /// integer() is the lower half of an unsigned number that i64 does not hold.
+  bool beyond_i64() const { return beyond_i64_; }
   /// Of a number: the type it has when no tensor gives it one.
   DType dtype() const { return dtype_; }
   Where where() const { return where_; }
@@ -53,6 +57,7 @@ class In {
 
   Kind kind_;
   DType dtype_ = DType::f32;
+  bool beyond_i64_ = false;
   union {
     const Tensor* tensor;
     const Dim* size;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/base/text.h"
 #include "stet/core/tensor.h"
 #include "stet/core/tensor_node.h"
 
@@ -173,6 +174,8 @@ class Printer {
 
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
+  const TensorNode& node = *tensor.node();
+  if (node.traced) return text("<", node.dtype, node.shape(), " traced in '", node.traced->life->function, "'>");
   return Printer(*tensor.node()).str();
 }
 

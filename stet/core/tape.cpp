@@ -1,8 +1,10 @@
 #include "stet/core/tape.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "stet/base/text.h"
 #include "stet/core/call.h"
@@ -37,12 +39,22 @@ std::vector<GradientTape::State*>& open_tapes() {
   return tapes;
 }
 
+/// How many of the open tapes lie outside of the open trace.
+std::size_t& hidden_tapes() {
+  thread_local std::size_t count = 0;
+  return count;
+}
+/// The tapes that see what happens now.
+std::span<GradientTape::State* const> visible_tapes() {
+  return std::span<GradientTape::State* const>(open_tapes()).subspan(std::min(hidden_tapes(), open_tapes().size()));
+}
+
 /// Gradients by tensor while walking backwards.
 class Accumulator {
  public:
   void add(const Tensor& at, const Tensor& gradient) {
     Tensor& sum = gradients_[at.node()];
-    sum = sum.defined() ? gradient_ops.add(In(sum), In(gradient)) : gradient;
+    sum = sum.defined() ? core_ops.add(In(sum), In(gradient)) : gradient;
   }
   Tensor take(const Tensor& at, bool keep) {
     auto found = gradients_.find(at.node());
@@ -125,7 +137,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, c
   for (const Source& source : sources)
     if (source.tensor.defined()) asked.insert(source.tensor.node());
   Accumulator gradients;
-  if (tape.tracks(target)) gradients.add(target, gradient_ops.ones_like(target));
+  if (tape.tracks(target)) gradients.add(target, ones_like(target));
   for (std::size_t i = tape.records.size(); i-- > 0;) {
     const TapeRecord& record = tape.records[i];
     Tensor d = gradients.take(record.output, asked.contains(record.output.node()));
@@ -135,7 +147,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, c
   for (const auto& [read, variable] : tape.variable_of)
     if (Tensor d = gradients.find(read); d.defined()) {
       Tensor& sum = of_variable[variable];
-      sum = sum.defined() ? gradient_ops.add(In(sum), In(d)) : d;
+      sum = sum.defined() ? core_ops.add(In(sum), In(d)) : d;
     }
   std::vector<Tensor> out;
   for (const Source& source : sources) {
@@ -164,15 +176,18 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
   return walk_back(*state_, target, {sources.begin(), sources.end()}, where);
 }
 
+std::size_t hide_open_tapes() { return std::exchange(hidden_tapes(), open_tapes().size()); }
+void show_tapes_again(std::size_t hidden_before) { hidden_tapes() = hidden_before; }
+
 bool tapes_open() {
-  for (const GradientTape::State* tape : open_tapes())
+  for (const GradientTape::State* tape : visible_tapes())
     if (tape->recording) return true;
   return false;
 }
 
 void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes, const Tensor& output) {
   if (!is_floating(output.dtype())) return;
-  for (GradientTape::State* tape : open_tapes()) {
+  for (GradientTape::State* tape : visible_tapes()) {
     if (!tape->recording) continue;
     bool depends = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape->tracks(t); });
     if (!depends) continue;
@@ -183,9 +198,9 @@ void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesVie
 
 Tensor read_under_tapes(const Variable& variable, const Tensor& held) {
   const TensorNode& node = *held.node();
-  Tensor own = view_tensor(node, node.size_span(), node.stride_span(), 0);
+  Tensor own = node.traced ? same_traced_value(held) : view_tensor(node, node.size_span(), node.stride_span(), 0);
   if (!variable.trainable() || !is_floating(node.dtype)) return own;
-  for (GradientTape::State* tape : open_tapes()) {
+  for (GradientTape::State* tape : visible_tapes()) {
     if (!tape->recording) continue;
     tape->tracked.insert(own.node());
     tape->watched.push_back(own);

@@ -1,6 +1,7 @@
 #include "stet/core/tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/dim_host.h"
+#include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ir/expr.h"
 
@@ -42,6 +44,7 @@ constexpr std::size_t most_free_nodes = 256;
 void release_node(const TensorNode* node) {
   auto* own = const_cast<TensorNode*>(node);
   own->buffer = Buffer();
+  own->traced.reset();
   NodeList* list = this_thread_nodes ? this_thread_nodes : make_node_list();
   if (list && list->free.size() < most_free_nodes)
     list->free.push_back(own);
@@ -113,13 +116,25 @@ void Tensor::release(const TensorNode* node) {
   if (node->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node);
 }
 
+const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where where) {
+  const TensorNode& node = defined_node(tensor, what, where);
+  if (!node.traced) return node;
+  if (!node.traced->life->trace)
+    throw TraceError(error_text(text(what, ": the tensor ", node.dtype, node.shape(), " has leaked out of the trace of '",
+                                     node.traced->life->function, "'"),
+                                where, "return it from the function, or assign it to a Variable"));
+  throw TraceError(error_text(text(what, ": the value of ", node.dtype, node.shape(), " does not exist while '",
+                                   node.traced->life->function, "' is being traced"),
+                              where, "return the tensor and read it outside, or compute with ops such as where()"));
+}
+
 // --- what it is
 
 DType Tensor::dtype(Where where) const { return defined_node(*this, "dtype", where).dtype; }
 Shape Tensor::shape(Where where) const { return defined_node(*this, "shape", where).shape(); }
 int Tensor::rank(Where where) const { return defined_node(*this, "rank", where).rank; }
-Dim Tensor::size(Where where) const { return defined_node(*this, "size", where).element_count(); }
-bool Tensor::is_dense() const { return node_ && node_->dense; }
+Dim Tensor::size(Where where) const { return defined_node(*this, "size", where).shape().element_count(); }
+bool Tensor::is_dense() const { return node_ && node_->dense && !node_->traced; }
 
 Dim Tensor::dim(int axis, Where where) const {
   const TensorNode& node = defined_node(*this, "dim", where);
@@ -128,7 +143,7 @@ Dim Tensor::dim(int axis, Where where) const {
     throw UserError(error_text(text("dim: axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
                                node.rank ? text("allowed are ", -node.rank, " to ", node.rank - 1)
                                          : std::string("a scalar has no axes")));
-  return node.sizes[at];
+  return node.traced ? node.traced->shape[at] : Dim(node.sizes[at]);
 }
 
 // --- reading
@@ -187,7 +202,7 @@ void convert_element(DType from, const void* source, DType to, void* target) {
 }
 
 void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const {
-  const TensorNode& node = defined_node(*this, "item", where);
+  const TensorNode& node = concrete_node(*this, "item", where);
   std::int64_t offset = 0;
   if (position.size() == 0) {
     if (node.element_count() != 1)
@@ -210,10 +225,10 @@ void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> 
   convert_element(node.dtype, node.data + offset * size_of(node.dtype), as, out);
 }
 
-std::int64_t Tensor::element_count(Where where) const { return defined_node(*this, "to_vector", where).element_count(); }
+std::int64_t Tensor::element_count(Where where) const { return concrete_node(*this, "to_vector", where).element_count(); }
 
 void Tensor::copy_elements(DType dtype, void* out, Where where) const {
-  const TensorNode& node = defined_node(*this, "to_vector", where);
+  const TensorNode& node = concrete_node(*this, "to_vector", where);
   if (node.dtype != dtype)
     throw UserError(error_text(text("to_vector: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
@@ -235,7 +250,7 @@ void Tensor::copy_elements(DType dtype, void* out, Where where) const {
 }
 
 const void* Tensor::dense_data(DType dtype, Where where) const {
-  const TensorNode& node = defined_node(*this, "data", where);
+  const TensorNode& node = concrete_node(*this, "data", where);
   if (node.dtype != dtype)
     throw UserError(error_text(text("data: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
@@ -247,14 +262,14 @@ const void* Tensor::dense_data(DType dtype, Where where) const {
 
 Tensor Tensor::contiguous(Where where) const {
   const TensorNode& node = defined_node(*this, "contiguous", where);
-  if (node.dense) return *this;
+  if (node.dense || node.traced) return *this;
   In operands[] = {In(*this, where)};
   return call_map(operand(0, node.dtype), operands, "contiguous");
 }
 
 Tensor::operator bool() const {
   bool out = false;
-  if (defined() && node_->element_count() != 1)
+  if (defined() && !node_->traced && node_->element_count() != 1)
     throw UserError(error_text(text("bool: the truth of ", node_->dtype, node_->shape(), " with ", node_->element_count(),
                                     " elements is not defined"),
                                {}, "reduce it to one element first, for example max(x) or sum(x)"));
@@ -314,6 +329,7 @@ Tensor ragged(Where where) {
 }  // namespace creation
 
 Tensor tensor(const Dim& size, Where where) {
+  if (Trace* trace = current_trace(); trace && !size.is_constant()) return trace->size_value(size, DType::i64);
   std::int64_t value = size.value(where);
   return creation::copied(DType::i64, &value, 1, Shape(), where);
 }
@@ -332,6 +348,8 @@ Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*rel
 namespace {
 
 Tensor filled(const Shape& shape, DType dtype, const void* element, const char* what, Where where) {
+  // Sizes that are not known yet: one element, repeated by the program.
+  if (!shape.is_constant()) return core_ops.broadcast_to(In(creation::copied(dtype, element, 1, Shape(), where), where), shape);
   std::vector<std::int64_t> sizes = creation::sizes_of(shape, what, where);
   std::int64_t count = creation::count_of(sizes, dtype, what, where);
   Buffer buffer = creation::memory_for(count, shape, dtype, what, where);
@@ -356,6 +374,13 @@ Tensor full(const Shape& shape, double value, DType dtype, Where where) {
   bool integral = !is_floating(dtype);
   bool outside = integral && (std::isnan(value) || value < static_cast<double>(row(dtype).lowest) ||
                               value > static_cast<double>(row(dtype).highest));
+  if (!integral) {
+    std::uint64_t bits = 0;
+    double nearest = 0;
+    convert_element(DType::f64, &value, dtype, &bits);
+    convert_element(dtype, &bits, DType::f64, &nearest);
+    outside = std::isfinite(value) && !std::isfinite(nearest);
+  }
   if (outside || (integral && value != std::floor(value)))
     throw UserError(error_text(text("full: ", value, " is not a value of ", dtype), where,
                                "choose another dtype, or round the value"));
@@ -387,6 +412,12 @@ Tensor ones_like(const Tensor& like, Where where) {
 }
 
 Tensor arange(const Dim& count, Where where) {
+  if (!count.is_constant()) {
+    Tensor zero = creation::copied(DType::i64, std::array<std::int64_t, 1>{0}.data(), 1, Shape(), where);
+    Tensor axis = core_ops.broadcast_to(In(zero, where), {count});
+    In operands[] = {In(axis, where)};
+    return call_map(loop_index(0), operands, "arange");
+  }
   std::int64_t n = count.value(where);
   if (n < 0) throw UserError(error_text(text("arange: the count ", n, " is negative"), where, ""));
   Buffer buffer = creation::memory_for(creation::count_of({n}, DType::i64, "arange", where), {n}, DType::i64, "arange", where);

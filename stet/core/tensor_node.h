@@ -2,11 +2,13 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "stet/base/dtype.h"
 #include "stet/base/shape.h"
 #include "stet/core/tensor.h"
+#include "stet/core/trace.h"
 #include "stet/runtime/buffer.h"
 
 namespace stet {
@@ -20,6 +22,8 @@ struct TensorNode {
   std::int64_t strides[max_rank];  // in elements, never negative
   std::byte* data = nullptr;       // of element 0
   Buffer buffer;
+  /// Of a value that does not exist yet: where it stands in its trace. Then sizes, strides and memory mean nothing.
+  std::unique_ptr<TracedValue> traced;
 
   std::span<const std::int64_t> size_span() const { return {sizes, rank}; }
   std::span<const std::int64_t> stride_span() const { return {strides, rank}; }
@@ -28,7 +32,7 @@ struct TensorNode {
     for (int i = 0; i < rank; ++i) count *= sizes[i];
     return count;
   }
-  Shape shape() const { return Shape::of(size_span()); }
+  Shape shape() const { return traced ? traced->shape : Shape::of(size_span()); }
 };
 
 /// A node from this thread's free list, with one holder.
@@ -38,6 +42,8 @@ Tensor dense_tensor(DType dtype, std::span<const std::int64_t> sizes, Buffer buf
 /// Other sizes and strides over the same memory; `offset` in elements.
 Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
                    std::int64_t offset);
+/// The node of a tensor whose values exist; TraceError for a traced one, with what to do instead.
+const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where where);
 /// The node, or UserError("undefined tensor") naming `what`.
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
 

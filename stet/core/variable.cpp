@@ -9,18 +9,10 @@
 #include "stet/core/gradient.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
+#include "stet/core/trace.h"
+#include "stet/core/variable_state.h"
 
 namespace stet {
-
-struct VariableState {
-  std::uint64_t id;
-  std::string name;
-  bool trainable;
-  DType dtype;
-  Shape shape;
-  std::mutex guard;
-  Tensor value;  // under guard
-};
 
 namespace {
 
@@ -37,7 +29,10 @@ VariableState& defined_state(const std::shared_ptr<VariableState>& state, const 
 Tensor fitting(const VariableState& variable, const In& value, const char* what, Where where) {
   Tensor tensor = as_tensor(value, variable.dtype);
   const TensorNode& node = defined_node(tensor, what, where);
-  if (node.dtype != variable.dtype || !identical(node.shape(), variable.shape))
+  bool fits = node.dtype == variable.dtype && node.rank == variable.shape.rank();
+  for (int axis = 0; fits && axis < node.rank; ++axis)
+    fits = require(node.shape()[axis], Relation::equal, variable.shape[axis], {what, "size of the Variable", where});
+  if (!fits)
     throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "), "of ",
                                     variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
                                where, "a Variable keeps its type and shape; cast or reshape the value"));
@@ -47,7 +42,7 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
 }  // namespace
 
 Variable::Variable(const Tensor& initial, VariableOptions options, Where where) {
-  const TensorNode& node = defined_node(initial, "Variable", where);
+  const TensorNode& node = concrete_node(initial, "Variable", where);
   state_ = std::make_shared<VariableState>();
   state_->id = ++last_id;
   state_->name = std::move(options.name);
@@ -57,13 +52,17 @@ Variable::Variable(const Tensor& initial, VariableOptions options, Where where) 
   state_->value = initial.contiguous(where);
 }
 
+VariableState& state_of(const Variable& variable) { return *variable.state_; }
+
 Tensor::Tensor(const Variable& variable) : Tensor(variable.read()) {}
 
 Tensor Variable::read(Where where) const {
   VariableState& state = defined_state(state_, "read", where);
   Tensor held;
-  {
-    std::lock_guard lock(state.guard);
+  if (Trace* trace = current_trace()) {
+    held = trace->read(*this);
+  } else {
+    std::shared_lock lock(state.guard);
     held = state.value;
   }
   return tapes_open() ? read_under_tapes(*this, held) : held;
@@ -72,6 +71,7 @@ Tensor Variable::read(Where where) const {
 Tensor Variable::assign(const In& value, Where where) const {
   VariableState& state = defined_state(state_, "assign", where);
   Tensor next = fitting(state, value, "assign", where).contiguous(where);
+  if (Trace* trace = current_trace()) return trace->write(*this, next, where);
   std::lock_guard lock(state.guard);
   return state.value = next;
 }
@@ -79,15 +79,19 @@ Tensor Variable::assign(const In& value, Where where) const {
 Tensor Variable::assign_add(const In& value, Where where) const {
   VariableState& state = defined_state(state_, "assign_add", where);
   Tensor change = fitting(state, value, "assign_add", where);
+  if (Trace* trace = current_trace())
+    return trace->write(*this, core_ops.add(In(trace->read(*this), where), In(change, where)), where);
   std::lock_guard lock(state.guard);
-  return state.value = gradient_ops.add(In(state.value, where), In(change, where));
+  return state.value = core_ops.add(In(state.value, where), In(change, where));
 }
 
 Tensor Variable::assign_sub(const In& value, Where where) const {
   VariableState& state = defined_state(state_, "assign_sub", where);
   Tensor change = fitting(state, value, "assign_sub", where);
+  if (Trace* trace = current_trace())
+    return trace->write(*this, core_ops.subtract(In(trace->read(*this), where), In(change, where)), where);
   std::lock_guard lock(state.guard);
-  return state.value = gradient_ops.subtract(In(state.value, where), In(change, where));
+  return state.value = core_ops.subtract(In(state.value, where), In(change, where));
 }
 
 Shape Variable::shape(Where where) const { return defined_state(state_, "shape", where).shape; }

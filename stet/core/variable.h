@@ -43,6 +43,7 @@ class STET_API Variable {
   std::uint64_t id() const;
 
  private:
+  friend VariableState& state_of(const Variable&);
   std::shared_ptr<VariableState> state_;
 };
 

@@ -46,6 +46,8 @@ class KernelEmitter {
       emit_row_reduction();
     else
       emit_column_reduction();
+    // Non-temporal stores are not ordered with the store by which a thread hands the result to another: the fence is.
+    if (options_.nontemporal) LLVMBuildFence(b.raw(), LLVMAtomicOrderingSequentiallyConsistent, false, "");
     b.result(b.index(0));
   }
 

@@ -154,7 +154,7 @@ class BoundKernel : public BoundStep {
     }
     if (kernel.accumulate) chunks_ = {chunks_.total, chunks_.total, 1};  // neighbours may add to one place
     if (kernel.has_reduction()) bind_reduction(bindings, kept, reduced, cost);
-    if (chunks_.count > 1 && streams(kernel, bindings, inner))
+    if (chunks_.count > 1 && streams(kernel, bindings, kept))
       function_ = reinterpret_cast<KernelFunction>(
           load_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
   }
@@ -184,16 +184,25 @@ class BoundKernel : public BoundStep {
       numbers[static_cast<std::size_t>(at) + i] = step_.buffer_extents[i].evaluate(bindings);
   }
 
-  /// A map whose result and operands do not fit the cache stores around it: half the traffic of a write.
-  static bool streams(const Kernel& kernel, const Bindings& bindings, std::int64_t inner) {
-    if (kernel.has_reduction() || kernel.loops.size() != 1 || kernel.accumulate) return false;
+  /// A map whose result and operands do not fit the cache stores around it, which saves reading what is overwritten.
+  /// Such stores are aligned ones: every run of the inner loop must start at a whole vector.
+  static bool streams(const Kernel& kernel, const Bindings& bindings, std::int64_t kept) {
+    if (kernel.has_reduction() || kernel.accumulate || !kernel.result.indirections.empty()) return false;
     const Affine& to = kernel.result.address;
-    bool dense = to.offset.is_constant() && to.offset.constant() == 0 && to.strides[0].is_constant() &&
-                 to.strides[0].constant() == 1;
+    if (!to.strides.back().is_constant() || to.strides.back().constant() != 1) return false;
+    std::int64_t lanes = vector_lanes(kernel);
+    if (to.offset.evaluate(bindings) % lanes != 0) return false;
+    for (std::size_t loop = 0; loop + 1 < to.strides.size(); ++loop)
+      if (to.strides[loop].evaluate(bindings) % lanes != 0) return false;
+    // Operands that are repeated along a loop are small beside the result: only those that move everywhere count.
     std::int64_t bytes = size_of(kernel.result.dtype);
-    for (const Access& access : kernel.operands) bytes += access.source == Access::memory ? size_of(access.dtype) : 0;
-    (void)bindings;
-    return dense && inner > last_level_cache() / bytes;
+    for (const Access& access : kernel.operands) {
+      if (access.source != Access::memory) continue;
+      auto repeated = [](const Dim& stride) { return stride.is_constant() && stride.constant() == 0; };
+      bool everywhere = std::none_of(access.address.strides.begin(), access.address.strides.end(), repeated);
+      bytes += everywhere ? size_of(access.dtype) : 0;
+    }
+    return kept > last_level_cache() / bytes;
   }
 
   void bind_reduction(const Bindings& bindings, std::int64_t kept, std::int64_t reduced, double cost) {

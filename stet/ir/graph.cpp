@@ -7,6 +7,8 @@ namespace stet {
 constinit const OpDef input_row{.name = "input", .kind = Kind::structure, .summary = "An argument."};
 constinit const OpDef constant_row{.name = "constant", .kind = Kind::structure, .summary = "Fixed values."};
 constinit const OpDef part_row{.name = "part", .kind = Kind::structure, .summary = "One value of a tuple."};
+constinit const OpDef size_row{.name = "size", .kind = Kind::structure, .summary = "A size as a value.",
+                               .infer = [](InferCall& call) { call.result(DType::i64, Shape()); }};
 constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
 
 ValueId Graph::add(Node node) {

@@ -5,7 +5,7 @@
 // tensors. Bodies of control flow are closed child graphs: everything they use is an explicit input.
 //
 // Meaning: values are immutable tensors, dense in row-major order unless an input node says otherwise. Node kinds:
-//   structure   input(number), constant(bytes), part(i)
+//   structure   input(number), constant(bytes), part(i), size(dim)
 //   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
@@ -80,6 +80,11 @@ struct PartAttributes {
   int number = 0;
   static constexpr auto fields() { return std::tuple(field("number", &PartAttributes::number)); }
 };
+/// A size as a value: an i64 scalar.
+struct SizeAttributes {
+  Dim size = 0;
+  static constexpr auto fields() { return std::tuple(field("size", &SizeAttributes::size)); }
+};
 /// A map: the body's operands are the node's inputs; loop i of the body is axis i of the result.
 struct MapAttributes {
   Expr body;
@@ -118,6 +123,6 @@ struct ContractAttributes {
 };
 
 /// The rows of kind structure, and the row of maps that have no row of their own (derivatives, fused chains).
-extern const OpDef input_row, constant_row, part_row, map_row;
+extern const OpDef input_row, constant_row, part_row, size_row, map_row;
 
 }  // namespace stet

@@ -170,7 +170,10 @@ void infer_slice(InferCall& call) {
     call.check(0, Relation::less_equal, a.size[axis], problem);
     // An empty slice may begin anywhere within; otherwise its last element must exist.
     Dim last = a.begin[axis] + (a.size[axis] - 1) * a.step[axis];
-    if (prove_equal(a.size[axis], 0) != Proof::yes) call.check(last, Relation::less, extent, problem);
+    if (prove_equal(a.size[axis], 0) != Proof::yes)
+      call.check(last, Relation::less, extent, problem);
+    else
+      call.check(a.begin[axis], Relation::less_equal, extent, problem);
     result.push_back(a.size[axis]);
   }
   call.result(call.dtype(0), result);
@@ -419,13 +422,31 @@ int rank_of(const In& x) { return x.kind() == In::Kind::tensor && x.tensor().def
 }
 }  // namespace
 
+namespace {
+/// Axes as attributes hold them. Beyond 32 bits they are out of range, not cut to what may be an axis.
+std::vector<int> narrowed(const OpDef& row, const In& x, const Axes& axes) {
+  std::vector<int> out;
+  for (std::int64_t axis : axes.axes) {
+    if (axis != static_cast<int>(axis)) {
+      try {
+        normalize_axis(axis, rank_of(x));
+      } catch (const Problem& problem) {
+        fail(row, x, problem);
+      }
+    }
+    out.push_back(static_cast<int>(axis));
+  }
+  return out;
+}
+}  // namespace
+
 Tensor transpose(In x) {
   TransposeAttributes attributes;
   for (int axis = rank_of(x); axis-- > 0;) attributes.order.push_back(axis);
   return call(transpose_row, {x}, view_of(attributes));
 }
 Tensor transpose(In x, const Axes& order) {
-  TransposeAttributes attributes{{order.axes.begin(), order.axes.end()}};
+  TransposeAttributes attributes{narrowed(transpose_row, x, order)};
   return call(transpose_row, {x}, view_of(attributes));
 }
 
@@ -441,7 +462,7 @@ Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size, 
 }
 
 Tensor reverse(In x, const Axes& axes) {
-  ReverseAttributes attributes{{axes.axes.begin(), axes.axes.end()}};
+  ReverseAttributes attributes{narrowed(reverse_row, x, axes)};
   return call(reverse_row, {x}, view_of(attributes));
 }
 

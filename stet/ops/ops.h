@@ -35,8 +35,10 @@ inline Tensor operator>(In x, In y) { return greater(x, y); }
 inline Tensor operator>=(In x, In y) { return greater_equal(x, y); }
 inline Tensor operator&(In x, In y) { return logical_and(x, y); }
 inline Tensor operator|(In x, In y) { return logical_or(x, y); }
-inline Tensor operator-(const Tensor& x) { return negative(x); }
-inline Tensor operator~(const Tensor& x) { return logical_not(x); }
+inline Tensor operator-(In x) { return negative(x); }
+inline Tensor operator~(In x) { return logical_not(x); }
+Tensor operator-(const Dim&) = delete;  // of a size; In, which carries the line, would take it
+Tensor operator~(const Dim&) = delete;
 
 // --- reductions
 

@@ -6,6 +6,7 @@
 
 #include "stet/compiler/lower.h"
 #include "stet/core/call.h"
+#include "stet/core/trace.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
@@ -87,8 +88,14 @@ Expr randint_body(DType dtype) {
   Expr low = operand(2, DType::i64), count = operand(3, DType::i64) - low;
   // (word * count) >> 32 for a 32-bit word; ranges beyond 32 bits take 63 bits modulo the range.
   Expr narrow = high_word(words[0] * count);
-  Expr wide = scalar::modulo(scalar::shift_right(scalar::logical_or(scalar::shift_left(words[0], 32), words[1]), 1), count);
-  Expr offset = scalar::select(count < std::int64_t{1} << 31, narrow, wide);
+  Expr bits = scalar::logical_or(scalar::shift_left(words[0], 32), words[1]);
+  Expr wide = scalar::modulo(scalar::shift_right(bits, 1), count);
+  // From 2^63 on the count looks negative. 64 bits modulo it is at most one subtraction; with the sign bit turned over,
+  // signed comparison is the unsigned one.
+  Expr sign = constant(INT64_MIN, DType::i64);
+  Expr fits = scalar::logical_xor(bits, sign) < scalar::logical_xor(count, sign);
+  Expr widest = scalar::select(fits, bits, bits - count);
+  Expr offset = scalar::select(count < 0, widest, scalar::select(count < std::int64_t{1} << 31, narrow, wide));
   return scalar::cast(low + offset, dtype);
 }
 
@@ -125,28 +132,50 @@ void samples_of_randint(SampleList& list) {
 
 // --- the process's generator
 
-struct Generator {
-  std::mutex guard;
-  std::uint64_t seed = 0;
-  std::uint64_t counter = 0;
-};
-Generator& generator() {
-  static Generator* const one = new Generator;
+/// The state (seed, counter) of all random ops, a Variable like any other: what a traced function draws is drawn anew at
+/// every call.
+const Variable& generator() {
+  static const Variable* const one = new Variable(zeros({2}, DType::i64), {.trainable = false, .name = "random_generator"});
   return *one;
+}
+
+/// One draw at a time: two threads must not get the same numbers.
+std::mutex& generator_guard() {
+  static std::mutex* const guard = new std::mutex;
+  return *guard;
+}
+
+/// Takes `count` numbers: the state before.
+Tensor advance(const Dim& count, Where where) {
+  std::lock_guard lock(generator_guard());
+  Tensor before = generator().read(where);
+  if (current_trace()) {
+    Tensor step = stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
+    generator().assign(add(In(before, where), In(step, where)), where);
+  } else {
+    generator().assign(tensor({before.item<std::int64_t>({0}), before.item<std::int64_t>({1}) + count.value(where)}), where);
+  }
+  return before;
+}
+
+/// Gives back what a failed draw took, unless others were drawn meanwhile. A trace that fails gives back by itself.
+void give_back(const Tensor& before, const Dim& count, Where where) {
+  if (current_trace()) return;
+  std::lock_guard lock(generator_guard());
+  std::vector<std::int64_t> now = generator().read(where).to_vector<std::int64_t>(), then = before.to_vector<std::int64_t>();
+  if (now[0] == then[0] && now[1] == then[1] + count.value(where)) generator().assign(before, where);
 }
 
 Tensor draw(const OpDef& row, const char* name, const Shape& shape, DType dtype, In first, In second, Where where) {
   Frame frame(name, where);
   RandomAttributes attributes{{shape.begin(), shape.end()}, dtype};
-  std::int64_t seed = 0, counter = 0, count = shape.element_count().value(where);
-  {
-    Generator& g = generator();
-    std::lock_guard lock(g.guard);
-    seed = static_cast<std::int64_t>(g.seed);
-    counter = static_cast<std::int64_t>(g.counter);
-    g.counter += static_cast<std::uint64_t>(count);
+  Tensor state = advance(shape.element_count(), where);
+  try {
+    return call(row, {In(state[0], where), In(state[1], where), first, second}, view_of(attributes));
+  } catch (...) {
+    give_back(state, shape.element_count(), where);
+    throw;
   }
-  return call(row, {In(Tensor(seed), where), In(Tensor(counter), where), first, second}, view_of(attributes));
 }
 
 /// A parameter in the type that the row computes in.
@@ -188,10 +217,7 @@ constinit const OpDef randint_row{
 namespace random {
 
 void seed(std::uint64_t value) {
-  Generator& g = generator();
-  std::lock_guard lock(g.guard);
-  g.seed = value;
-  g.counter = 0;
+  generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}}));
 }
 
 Tensor uniform(const Shape& shape, UniformOptions options, Where where) {

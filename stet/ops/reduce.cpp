@@ -26,6 +26,8 @@ void infer_reduce(InferCall& call, DType result) {
   const auto& attributes = call.attributes<ReduceAttributes>();
   std::vector<std::int64_t> asked(attributes.axes.begin(), attributes.axes.end());
   std::vector<int> axes = normalize_axes(asked, call.rank(0));
+  // The callables count axes from 0 and sort them; lowering and gradients rely on it.
+  call.require(axes == attributes.axes, "the axes of a reduction must be sorted and counted from 0");
   call.result(result, reduce(call.shape(0), axes, attributes.keepdims));
 }
 
@@ -111,7 +113,7 @@ void errors_of_reduce(ErrorList& list) {
   auto attributes = [](std::vector<int> axes) { return ReduceAttributes{std::move(axes), false, {}, {}, {}}; };
   list.add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(attributes({2})))
       .add("axis -3 is out of range", {{DType::f32, {3, 4}}}, view_of(attributes({-3})))
-      .add("repeated", {{DType::f32, {3, 4}}}, view_of(attributes({1, 1})));
+      .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, view_of(attributes({1, 1})));
 }
 void errors_of_extreme(ErrorList& list) {
   errors_of_reduce(list);
@@ -253,8 +255,8 @@ Tensor argmin(In x, int axis, ReduceOptions options) {
   return reduced(argmin_row, x, &one, options);
 }
 
-constinit const GradientOps gradient_ops{
-    .add = add, .subtract = subtract, .ones_like = [](const Tensor& x) { return ones_like(x); }, .sum_to = sum_to};
+constinit const CoreOps core_ops{
+    .add = add, .subtract = subtract, .broadcast_to = broadcast_to, .sum_to = sum_to};
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   Shape from = x.shape();

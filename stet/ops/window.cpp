@@ -209,11 +209,11 @@ Tensor conv2d(In x, In filter, const Conv2DOptions& options) {
   bool shaped = x.kind() == In::Kind::tensor && filter.kind() == In::Kind::tensor && x.tensor().defined() &&
                 filter.tensor().defined() && x.tensor().rank() == 4 && filter.tensor().rank() == 4 &&
                 options.strides.size() == 2 && options.dilations.size() == 2;
-  if (options.same_padding && shaped) {
+  if (options.same_padding && shaped) try {
     for (int axis : {0, 1}) {
       auto at = static_cast<std::size_t>(axis);
       std::int64_t stride = options.strides[at];
-      if (stride < 1) break;  // inference says what is wrong
+      if (stride < 1 || options.dilations[at] < 1) break;  // inference says what is wrong
       Dim size = x.tensor().dim(axis + 1);
       Dim reach = (filter.tensor().dim(axis) - 1) * options.dilations[at] + 1;
       Dim total = ((size + (stride - 1)) / stride - 1) * stride + reach - size;
@@ -222,6 +222,10 @@ Tensor conv2d(In x, In filter, const Conv2DOptions& options) {
       attributes.low[at] = total / 2;
       attributes.high[at] = total - total / 2;
     }
+  } catch (const Problem& problem) {
+    // Strides and dilations so large that sizes overflow.
+    In operands[] = {x, filter};
+    throw_user_error(conv2d_row.name, conv2d_row.operands, operands, problem, frame_name() ? frame_where() : x.where());
   }
   return call(conv2d_row, {x, filter}, view_of(attributes));
 }

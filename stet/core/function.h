@@ -1,0 +1,142 @@
+// Function: ordinary C++ traced once into a graph, compiled with symbolic sizes, and reused.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stet/base/export.h"
+#include "stet/base/where.h"
+#include "stet/core/structure.h"
+
+namespace stet {
+
+struct FunctionOptions {
+  /// Traces kept; beyond that the one that served fewest calls goes, with a warning.
+  int max_traces = 16;
+};
+
+/// A traced function without its types. Copies share; any number of threads may call one.
+class STET_API FunctionBase {
+ public:
+  /// Traces made so far (not counting the comparison run of the first).
+  int trace_count() const;
+  /// What was traced, on which facts, what it cost and served.
+  std::string explain() const;
+  /// The graph of a trace, as text.
+  std::string graph(int trace = 0) const;
+  /// Forgets all traces.
+  void clear() const;
+
+  struct State;
+
+ protected:
+  /// Runs the callable on leaves and flattens what it returns.
+  using Body = std::function<Leaves(const Leaves&)>;
+  FunctionBase(std::string_view name, std::size_t arity, Body body, FunctionOptions options, Where where);
+  Leaves call(Leaves arguments, std::vector<int> leaf_arguments, Where where) const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+template <class Signature>
+class Function;
+
+/// The call returns exactly what the callable returns. Host code runs only while tracing, never on a hit.
+template <class R, class... A>
+class Function<R(A...)> : public FunctionBase {
+  static_assert((!(std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>)&&...),
+                "a traced function takes its parameters by value or const&: writing to an argument would happen while "
+                "tracing only; return the new value instead");
+  static_assert((structure::Known<std::remove_cvref_t<A>> && ...),
+                "an argument of a traced function is a Tensor, a Variable, a number, or a tuple, pair, vector or aggregate "
+                "(with STET_FIELDS) of them");
+
+ public:
+  Function(std::string_view name, std::function<R(A...)> callable, FunctionOptions options = {}, Where where = Where::here())
+      : FunctionBase(name, sizeof...(A), erased(std::move(callable)), options, where) {}
+
+  R operator()(A... arguments, Where where = Where::here()) const {
+    Leaves leaves;
+    std::vector<int> owners;
+    int number = 0;
+    auto one = [&](const auto& argument) {
+      structure::Of<std::remove_cvref_t<decltype(argument)>>::write(argument, leaves);
+      owners.resize(leaves.size(), number++);
+    };
+    (one(arguments), ...);
+    Leaves results = call(std::move(leaves), std::move(owners), where);
+    if constexpr (!std::is_void_v<R>) {
+      LeafReader reader(results);
+      return structure::Of<R>::read(reader);
+    }
+  }
+
+ private:
+  static Body erased(std::function<R(A...)> callable) {
+    return [callable = std::move(callable)](const Leaves& leaves) {
+      LeafReader reader(leaves);
+      std::tuple<std::remove_cvref_t<A>...> arguments{structure::Of<std::remove_cvref_t<A>>::read(reader)...};
+      Leaves out;
+      if constexpr (std::is_void_v<R>)
+        std::apply(callable, std::move(arguments));
+      else
+        structure::Of<R>::write(std::apply(callable, std::move(arguments)), out);
+      return out;
+    };
+  }
+};
+
+template <class F>
+struct CallSignature : CallSignature<decltype(&F::operator())> {};
+template <class C, class R, class... A>
+struct CallSignature<R (C::*)(A...) const> {
+  using type = R(A...);
+};
+template <class C, class R, class... A>
+struct CallSignature<R (C::*)(A...)> {
+  using type = R(A...);
+};
+template <class R, class... A>
+struct CallSignature<R (*)(A...)> {
+  using type = R(A...);
+};
+template <class F>
+concept PlainCallable = requires { typename CallSignature<std::decay_t<F>>::type; };
+
+/// A traced function of a lambda or function pointer. The name may list the arguments: "train_step(x, y)".
+template <PlainCallable F>
+Function<typename CallSignature<std::decay_t<F>>::type> function(std::string_view name, F&& callable,
+                                                                 FunctionOptions options = {}, Where where = Where::here()) {
+  return {name, std::forward<F>(callable), options, where};
+}
+/// For a generic or overloaded callable: function<Tensor(Tensor)>("f(x)", …).
+template <class Signature, class F>
+requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable, FunctionOptions options = {},
+                                                         Where where = Where::here()) {
+  return {name, std::forward<F>(callable), options, where};
+}
+
+/// While it lives, a second or later trace on this thread throws RetraceError instead.
+class STET_API NoRetrace {
+ public:
+  [[nodiscard]] NoRetrace();
+  ~NoRetrace();
+  NoRetrace(const NoRetrace&) = delete;
+  NoRetrace& operator=(const NoRetrace&) = delete;
+};
+
+struct RetraceEvent {
+  std::string function;
+  int trace = 0;  // its number, from 2
+  std::string explanation;
+};
+/// Called, instead of writing the explanation to stderr, after every retrace. An empty function brings stderr back.
+STET_API void on_retrace(std::function<void(const RetraceEvent&)> listener);
+
+}  // namespace stet

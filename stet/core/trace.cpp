@@ -1,0 +1,165 @@
+#include "stet/core/trace.h"
+
+#include <cstring>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/core/call.h"
+#include "stet/core/tape.h"
+#include "stet/core/tensor_node.h"
+
+namespace stet {
+namespace {
+
+Trace*& open_trace() {
+  thread_local Trace* trace = nullptr;
+  return trace;
+}
+
+constexpr std::int64_t most_constant_elements = 16;  // larger captured tensors are hidden inputs
+
+}  // namespace
+
+Trace* current_trace() { return open_trace(); }
+
+OpenTrace::OpenTrace(Trace& trace) : previous_(open_trace()), tapes_(hide_open_tapes()) { open_trace() = &trace; }
+OpenTrace::~OpenTrace() {
+  open_trace() = previous_;
+  show_tapes_again(tapes_);
+}
+
+Trace::Trace(std::string function)
+    : life_(std::make_shared<TraceLife>(TraceLife{this, std::move(function)})), scope_(std::make_shared<RecordingScope>()) {
+  graph.scope = scope_;
+}
+
+Trace::~Trace() { life_->trace = nullptr; }
+
+Tensor Trace::traced(ValueId id) {
+  const ValueType& type = graph.type(id);
+  TensorNode* node = new_node();
+  node->dtype = type.dtype;
+  node->rank = static_cast<std::uint8_t>(type.shape.rank());
+  node->dense = true;
+  node->data = nullptr;
+  node->traced = std::make_unique<TracedValue>(TracedValue{life_, id, type.shape});
+  return Tensor(node);
+}
+
+Tensor same_traced_value(const Tensor& tensor) {
+  const TensorNode& from = *tensor.node();
+  TensorNode* node = new_node();
+  node->dtype = from.dtype;
+  node->rank = from.rank;
+  node->dense = true;
+  node->data = nullptr;
+  node->traced = std::make_unique<TracedValue>(*from.traced);
+  return Tensor(node);
+}
+
+Tensor Trace::add_argument(DType dtype, std::span<const std::int64_t> sizes, const std::string& name) {
+  Shape shape;
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis)
+    shape.push_back(scope_->symbol(text(name, "_", axis), sizes[axis]));
+  return traced(graph.add_input({dtype, shape}));
+}
+
+ValueId Trace::lift(const Tensor& tensor, Where where) {
+  const TensorNode& node = defined_node(tensor, "tracing", where);
+  if (node.traced) {
+    if (node.traced->life->trace != this) concrete_node(tensor, "tracing", where);  // throws: it has leaked
+    return node.traced->id;
+  }
+  auto known = captured_.find(&node);
+  if (known != captured_.end()) return known->second;
+  ValueType type{node.dtype, node.shape()};
+  ValueId id;
+  if (node.element_count() <= most_constant_elements) {
+    Tensor dense = [&] {
+      Trace* open = std::exchange(open_trace(), nullptr);  // packing it is no part of the program
+      Tensor out = tensor.contiguous(where);
+      open_trace() = open;
+      return out;
+    }();
+    auto bytes = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
+    id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), bytes));
+  } else {
+    id = graph.add_input(std::move(type));
+    hidden.push_back({{}, tensor});
+  }
+  captured_.emplace(&node, id);
+  alive_.push_back(tensor);
+  return id;
+}
+
+Tensor Trace::record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where) {
+  std::vector<ValueId> inputs;
+  for (const Tensor& operand : operands) inputs.push_back(lift(operand, where));
+  return traced(graph.add_call(op, std::move(inputs), Attributes(attributes), where));
+}
+
+Tensor Trace::size_value(const Dim& size, DType dtype) {
+  SizeAttributes attributes{size};
+  ValueId id = graph.add_call(size_row, {}, Attributes(view_of(attributes)));
+  if (dtype == DType::i64) return traced(id);
+  MapAttributes cast{scalar::cast(operand(0, DType::i64), dtype), {}};
+  return traced(graph.add_call(map_row, {id}, Attributes(view_of(cast))));
+}
+
+Tensor Trace::read(const Variable& variable) {
+  auto found = variables_.find(variable.id());
+  if (found != variables_.end()) return found->second.current;
+  ValueId id = graph.add_input({variable.dtype(), variable.shape()});
+  hidden.push_back({variable, {}});
+  variable_order_.push_back(variable.id());
+  return variables_.emplace(variable.id(), TracedVariable{variable, traced(id)}).first->second.current;
+}
+
+Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) {
+  read(variable);  // so that it is an input, and locked by calls
+  TracedVariable& state = variables_.at(variable.id());
+  state.current = traced(lift(value, where));
+  state.written = true;
+  return state.current;
+}
+
+std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
+  // Sizes inside attributes follow from the sizes of these inputs.
+  std::vector<Dim> sizes;
+  for (int i = 0; graph.scope && i < graph.scope->symbol_count(); ++i) sizes.push_back(graph.scope->symbol_at(i));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = graph.type(graph.inputs[i]).shape;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (std::optional<int> symbol = shape[axis].as_symbol())
+        sizes[static_cast<std::size_t>(*symbol)] = inputs[i].dim(axis);
+  }
+  std::vector<Tensor> values(graph.nodes.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    if (node.op == &input_row) continue;
+    if (node.op == &constant_row) {
+      const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
+      auto count = static_cast<std::size_t>(node.type().shape.element_count().constant());
+      values[id] = creation::copied(node.type().dtype, bytes.data(), count, node.type().shape, node.where);
+      continue;
+    }
+    Attributes attributes = node.attributes.map_dims([&](const Dim& dim) { return dim.substitute(sizes); });
+    if (node.op == &size_row) {
+      values[id] = tensor(attributes.as<SizeAttributes>().size, node.where);
+      continue;
+    }
+    if (node.op == &map_row) {
+      MapAttributes map{node.attributes.as<MapAttributes>().body, {}};
+      attributes = Attributes(view_of(map));
+    }
+    std::vector<In> operands;
+    for (ValueId input : node.inputs) operands.emplace_back(values[static_cast<std::size_t>(input)], node.where);
+    values[id] = call(*node.op, operands, attributes.view());
+  }
+  std::vector<Tensor> out;
+  for (ValueId id : graph.results) out.push_back(values[static_cast<std::size_t>(id)]);
+  return out;
+}
+
+}  // namespace stet

@@ -1,0 +1,101 @@
+// Trace: a graph in the making. While one is open on a thread, the door records ops instead of running them.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "stet/core/in.h"
+#include "stet/core/tensor.h"
+#include "stet/core/variable.h"
+#include "stet/ir/graph.h"
+
+namespace stet {
+
+/// What traced tensors hold on to: after the end of its trace, a tensor knows that it has leaked.
+struct TraceLife {
+  class Trace* trace = nullptr;  // null when it has ended
+  std::string function;
+};
+
+/// The inside of a tensor that stands for a value of a graph.
+struct TracedValue {
+  std::shared_ptr<TraceLife> life;
+  ValueId id = -1;
+  Shape shape;
+};
+
+/// A Variable that a traced function uses.
+struct TracedVariable {
+  Variable variable;
+  Tensor current;        // its value at this point of the program
+  bool written = false;
+};
+
+class Trace {
+ public:
+  explicit Trace(std::string function);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  /// A tensor argument: one symbol per axis, with its size in this call as the hint.
+  Tensor add_argument(DType dtype, std::span<const std::int64_t> sizes, const std::string& name);
+  /// An op of the program.
+  Tensor record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where);
+  /// A size as a scalar of the program.
+  Tensor size_value(const Dim& size, DType dtype);
+  Tensor read(const Variable& variable);
+  /// Its value from here on; gives it back.
+  Tensor write(const Variable& variable, const Tensor& value, Where where);
+  /// The graph's value for a tensor: traced here, or an eager one, which becomes a constant or (large) a hidden input.
+  ValueId lift(const Tensor& tensor, Where where);
+
+  const std::string& function() const { return life_->function; }
+  RecordingScope& scope() { return *scope_; }
+  Graph graph;
+  // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.
+  struct HiddenInput {
+    Variable variable;  // or
+    Tensor captured;
+  };
+  std::vector<HiddenInput> hidden;
+  const std::vector<std::uint64_t>& variable_order() const { return variable_order_; }
+  TracedVariable& variable(std::uint64_t id) { return variables_.at(id); }
+
+ private:
+  Tensor traced(ValueId id);
+
+  std::shared_ptr<TraceLife> life_;
+  std::shared_ptr<RecordingScope> scope_;
+  std::unordered_map<std::uint64_t, TracedVariable> variables_;
+  std::vector<std::uint64_t> variable_order_;  // as first used
+  std::unordered_map<const TensorNode*, ValueId> captured_;
+  std::vector<Tensor> alive_;  // captured ones, so that their addresses stay theirs
+};
+
+/// Another tensor for the same traced value: tapes tell values apart by tensor.
+Tensor same_traced_value(const Tensor& tensor);
+
+/// The trace open on this thread, or null.
+Trace* current_trace();
+/// Opens a trace on this thread; tapes from outside do not see what is recorded.
+class OpenTrace {
+ public:
+  explicit OpenTrace(Trace& trace);
+  ~OpenTrace();
+  OpenTrace(const OpenTrace&) = delete;
+  OpenTrace& operator=(const OpenTrace&) = delete;
+
+ private:
+  Trace* previous_;
+  std::size_t tapes_;
+};
+
+/// Runs a graph's nodes through the door, in order: how a traced function is replayed under a tape, or inside another
+/// trace. `inputs` are the graph's.
+std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs);
+
+}  // namespace stet

@@ -1,0 +1,24 @@
+// The inside of a Variable. Private to core/.
+#pragma once
+#include <cstdint>
+#include <shared_mutex>
+#include <string>
+
+#include "stet/core/variable.h"
+
+namespace stet {
+
+struct VariableState {
+  std::uint64_t id = 0;
+  std::string name;
+  bool trainable = true;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::shared_mutex guard;
+  Tensor value;  // dense; under guard
+};
+
+/// The state behind a defined Variable.
+VariableState& state_of(const Variable& variable);
+
+}  // namespace stet
