@@ -21,7 +21,7 @@ int main(int, char** arguments) {
   int our_calls = bench::calls_for(ours), their_calls = bench::calls_for(theirs);
   auto times = bench::interleave(
       {[&] { return bench::best_time(ours, our_calls, 5); }, [&] { return bench::best_time(theirs, their_calls, 5); }},
-      400);
+      150);
   bench::print_head();
   bench::compare_times("eager add of 4 f32, against LibTorch", times[0], times[1], 1, "ns", 0.6);
 }

@@ -75,8 +75,8 @@ inline double seconds_of_neighbours() {
 using Turn = std::function<double()>;
 
 /// Waits until the others leave the cores alone, but not long: they may never.
-inline void wait_for_quiet() {
-  for (int tries = 0; tries < 10; ++tries) {
+inline void wait_for_quiet(double at_most_ns = 0.3e9) {
+  for (double begin = now_ns(); now_ns() - begin < at_most_ns;) {
     double used = seconds_of_neighbours();
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     if (seconds_of_neighbours() - used < 0.005) return;
@@ -139,7 +139,7 @@ struct Row {
 };
 
 inline void print(const Row& row, const char* met) {
-  std::printf("| %-44s | %12s | %12s | %8s | %15s | %9s | %9s | %-3s |\n", row.name.c_str(), row.stet.c_str(),
+  std::printf("| %-46s | %12s | %12s | %8s | %15s | %9s | %10s | %-3s |\n", row.name.c_str(), row.stet.c_str(),
               row.peer.c_str(), row.ratio.c_str(), row.spread.c_str(), row.of_minima.c_str(), row.goal.c_str(), met);
   std::fflush(stdout);
 }

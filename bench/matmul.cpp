@@ -55,7 +55,7 @@ void small() {
   };
   auto ours = [&] { product.ours(); };
   auto theirs = [&] { product.theirs(); };
-  auto times = bench::interleave({turn(2, ours), turn(1, theirs), turn(2, theirs)}, 200, 1);
+  auto times = bench::interleave({turn(2, ours), turn(1, theirs), turn(2, theirs)}, 120, 1);
   bench::compare_excess("matmul 8x64x64, against dnnl_sgemm's best", times[0], bench::best_of(times, 1), 300);
 }
 

@@ -205,7 +205,8 @@ Graph fuse_into_reductions(const Graph& old) {
         body.expr = scalar::cast(operand(0, first.dtype), node.op->accumulator(first.dtype));
         AxisMap same;
         same.rank = first.shape.rank();
-        for (int axis = 0; axis < same.rank; ++axis) same.axes[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis);
+        for (int axis = 0; axis < same.rank; ++axis)
+          same.axes[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(axis);
         body.axes = {same};
         reduce.space = first.shape;
       }

@@ -84,7 +84,8 @@ void lower_floating(LowerCall& call, const Contraction& shape, const ContractAtt
   step->result = gemm_place(to, false, identity_axes(shape.batch.rank()), call.elements(to), call.out().dtype);
 
   Expr epilogue = attributes.epilogue;
-  if (!epilogue.defined() && call.out().dtype != computed) epilogue = scalar::cast(operand(0, computed), call.out().dtype);
+  if (!epilogue.defined() && call.out().dtype != computed)
+    epilogue = scalar::cast(operand(0, computed), call.out().dtype);
   step->spec.epilogue.expression = epilogue;
   for (std::size_t i = 0; i < attributes.epilogue_axes.size(); ++i) {
     int number = static_cast<int>(i) + 2;
@@ -139,8 +140,8 @@ void lower_integer(LowerCall& call, const Contraction& shape, const ContractAttr
 
 void lower_contract(LowerCall& call) {
   const auto& attributes = call.attributes<ContractAttributes>();
-  Contraction shape = contract(call.in(0).shape, attributes.transpose_left, call.in(1).shape, attributes.transpose_right,
-                               {call.node().op->name, "sizes", call.node().where});
+  Contraction shape = contract(call.in(0).shape, attributes.transpose_left, call.in(1).shape,
+                               attributes.transpose_right, {call.node().op->name, "sizes", call.node().where});
   if (is_floating(call.in(0).dtype))
     lower_floating(call, shape, attributes);
   else
@@ -153,7 +154,8 @@ std::optional<Node> with_epilogue(const Graph& graph, const Node& product, const
   DType type = product.type().dtype;
   int rank = product.type().shape.rank();
   if (attributes.epilogue.defined() || !is_floating(type) || rank != 2) return std::nullopt;
-  if (!identical(product.type().shape, consumer.type().shape) || !(map.axes[k] == identity_axes(rank))) return std::nullopt;
+  if (!identical(product.type().shape, consumer.type().shape) || !(map.axes[k] == identity_axes(rank)))
+    return std::nullopt;
   for (Expr part : topological(map.body))
     if (part.is(Primitive::index)) return std::nullopt;
   Node fused = product;

@@ -3,8 +3,6 @@
 namespace stet {
 namespace {
 
-bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() && dim.constant() == value; }
-
 class ReduceLowering {
  public:
   explicit ReduceLowering(LowerCall& call)
@@ -36,24 +34,19 @@ class ReduceLowering {
   }
   bool is_position() const { return row_.combine == Combine::argmax || row_.combine == Combine::argmin; }
 
-  /// The axis along which the first operand is contiguous in memory.
-  int contiguous_axis() const {
-    for (int axis = space_.rank() - 1; axis >= 0 && input_count() > 0; --axis) {
-      int from = axes_of(0).axes[static_cast<std::size_t>(axis)];
-      if (from >= 0 && is_constant(call_.place(0).layout.strides[static_cast<std::size_t>(from)], 1) &&
-          !is_constant(space_[axis], 1))
-        return axis;
-    }
-    return space_.rank() - 1;
+  /// Floating sums and products round differently in another order, and the order must follow from sizes alone: a view is
+  /// packed, so that its loops merge, and its sum rounds, as those of dense memory.
+  bool order_matters() const {
+    return is_floating(kernel_.body.dtype()) && (row_.combine == Combine::sum || row_.combine == Combine::product);
   }
 
-  /// Kept loops, then reduced ones; the contiguous axis last of all.
+  /// Kept loops, then reduced ones; the last axis innermost, where dense memory is contiguous.
   void add_loops() {
-    int innermost = contiguous_axis();
+    int innermost = space_.rank() - 1;
     std::vector<int> order;
     for (bool want : {false, true})
-      for (int axis = 0; axis < space_.rank(); ++axis)
-        if (axis != innermost && reduced_[static_cast<std::size_t>(axis)] == want) order.push_back(axis);
+      for (int axis = 0; axis < innermost; ++axis)
+        if (reduced_[static_cast<std::size_t>(axis)] == want) order.push_back(axis);
     if (space_.rank() > 0) order.push_back(innermost);
     for (std::size_t i = 0; i < order.size(); ++i) {
       loop_of_[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
@@ -70,8 +63,9 @@ class ReduceLowering {
       std::vector<int> loops = walking_loops(axes_of(k), type.shape.rank());
       for (int& loop : loops)
         if (loop >= 0) loop = loop_of_[static_cast<std::size_t>(loop)];
-      kernel_.operands.push_back(
-          LowerCall::access(call_.place(static_cast<int>(k)), type.dtype, loops, kernel_.loops.size()));
+      int number = static_cast<int>(k);
+      Place place = order_matters() ? call_.dense(number) : call_.place(number);
+      kernel_.operands.push_back(LowerCall::access(place, type.dtype, loops, kernel_.loops.size()));
     }
   }
 

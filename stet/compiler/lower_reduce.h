@@ -3,7 +3,7 @@
 
 namespace stet {
 
-/// A reduction of a map: one kernel, with the loop that memory is contiguous along innermost.
+/// A reduction of a map: one kernel.
 void lower_reduce(LowerCall& call);
 
 }  // namespace stet

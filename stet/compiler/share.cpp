@@ -57,7 +57,7 @@ Graph drop_dead(const Graph& old) {
   std::vector<bool> needed(old.nodes.size(), false);
   for (ValueId id : old.results) needed[static_cast<std::size_t>(id)] = true;
   for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
-  std::unordered_set<int> sizes;  // symbols in the types of needed nodes
+  std::unordered_set<int> sizes;                                              // symbols in the types of needed nodes
   for (std::size_t id = old.nodes.size(); id-- > 0;) {
     const Node& node = old.nodes[id];
     // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.

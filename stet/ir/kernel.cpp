@@ -88,7 +88,8 @@ std::string Kernel::str() const {
   auto affine = [](const Affine& a) {
     std::string out = a.offset.str();
     for (std::size_t i = 0; i < a.strides.size(); ++i)
-      if (!(a.strides[i].is_constant() && a.strides[i].constant() == 0)) out += text(" + i", i, "*(", a.strides[i], ")");
+      if (!(a.strides[i].is_constant() && a.strides[i].constant() == 0))
+        out += text(" + i", i, "*(", a.strides[i], ")");
     return out;
   };
   auto access = [&](const Access& a) {

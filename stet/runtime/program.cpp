@@ -15,7 +15,8 @@ std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignm
 std::size_t byte_count(const Dim& elements, DType dtype, const Bindings& bindings) {
   std::int64_t count = elements.evaluate(bindings);
   std::int64_t bytes = 0;
-  if (count < 0 || __builtin_mul_overflow(count, std::int64_t{size_of(dtype)}, &bytes) || bytes > (std::int64_t{1} << 62))
+  if (count < 0 || __builtin_mul_overflow(count, std::int64_t{size_of(dtype)}, &bytes) ||
+      bytes > (std::int64_t{1} << 62))
     throw Problem(text("a tensor of ", count, " elements of ", dtype, " is too large"));
   return static_cast<std::size_t>(bytes);
 }
@@ -52,7 +53,8 @@ void test(const InferCall::Check& check, const Bindings& bindings) {
 
 }  // namespace
 
-std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given, std::span<const std::int64_t> dims) const {
+std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given,
+                                         std::span<const std::int64_t> dims) const {
   Bindings bindings;
   if (given.size() != inputs.size() || dims.size() != dim_symbols.size()) return std::nullopt;
   for (std::size_t i = 0; i < inputs.size(); ++i)

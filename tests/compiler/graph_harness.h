@@ -77,7 +77,8 @@ inline Attributes sampled(const OpDef& row, std::size_t number, const std::vecto
   SampleList list;
   row.samples(list);
   std::size_t next = 0;
-  return list.samples.at(number).attributes.map_dims([&](const Dim& dim) { return next < dims.size() ? dims[next++] : dim; });
+  return list.samples.at(number).attributes.map_dims(
+      [&](const Dim& dim) { return next < dims.size() ? dims[next++] : dim; });
 }
 
 inline Attributes reduce_over(std::vector<int> axes, bool keepdims = false) {
@@ -100,9 +101,7 @@ struct SymbolicGraph {
   ValueId call(std::string_view row, std::vector<ValueId> inputs, Attributes attributes = {}) {
     return graph.add_call(row_of(row), std::move(inputs), std::move(attributes));
   }
-  ValueId cast(ValueId x, DType dtype) {
-    return graph.add_call(cast_rows()[static_cast<std::size_t>(dtype)], {x});
-  }
+  ValueId cast(ValueId x, DType dtype) { return graph.add_call(cast_rows()[static_cast<std::size_t>(dtype)], {x}); }
 };
 
 /// `substituted`: what symbols of the graph were replaced by, if they were; facts still speak of the old ones.

@@ -1,5 +1,5 @@
-// A graph's meaning, element by element: the oracle of the random-graph test. It shares the rows' inference and views and
-// the reference evaluation of expressions with the compiler, and nothing of passes, lowering, kernels or runtime.
+// A graph's meaning, element by element: the oracle of the random-graph test. It shares the rows' inference and views
+// and the reference evaluation of expressions with the compiler, and nothing of passes, lowering, kernels or runtime.
 #pragma once
 #include <functional>
 
@@ -8,8 +8,8 @@
 
 namespace stet {
 
-/// Evaluates a graph of maps, reductions, views, concat, gather and plain matmul with exact sums. The axis of gather and
-/// concat is told, because their attributes are private to the rows.
+/// Evaluates a graph of maps, reductions, views, concat, gather and plain matmul with exact sums. The axis of gather
+/// and concat is told, because their attributes are private to the rows.
 class ReferenceRun {
  public:
   ReferenceRun(const Graph& graph, Bindings bindings, std::function<int(ValueId)> axis_of)
@@ -126,7 +126,8 @@ class ReferenceRun {
     for (std::int64_t i = 0; i < x.count(); ++i) {
       std::vector<std::int64_t> at = position(i, x.sizes), to;
       for (std::size_t axis = 0; axis < at.size(); ++axis) {
-        bool gone = std::find(attributes.axes.begin(), attributes.axes.end(), static_cast<int>(axis)) != attributes.axes.end();
+        bool gone =
+            std::find(attributes.axes.begin(), attributes.axes.end(), static_cast<int>(axis)) != attributes.axes.end();
         if (!gone) to.push_back(at[axis]);
         if (gone && attributes.keepdims) to.push_back(0);
       }
@@ -143,7 +144,8 @@ class ReferenceRun {
       }
       sum = value_of(bits_of(sum, accumulator), accumulator);
       if (node.op->divides_by_count) {
-        ScalarValue count = convert({.integer = x.count() / std::max<std::int64_t>(out.count(), 1)}, DType::i64, accumulator);
+        ScalarValue count =
+            convert({.integer = x.count() / std::max<std::int64_t>(out.count(), 1)}, DType::i64, accumulator);
         sum = value_of(bits_of({.real = sum.real / count.real}, accumulator), accumulator);
       }
       out.set(i, convert(sum, accumulator, out.dtype));

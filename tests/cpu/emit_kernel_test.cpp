@@ -56,8 +56,9 @@ TEST(EmitKernel, EveryStrideOfEveryType) {
       for (std::int64_t n : {1, 2, 15, 16, 17, 130}) {
         std::int64_t magnitude = stride < 0 ? -stride : stride;
         std::int64_t reach = (n - 1) * magnitude + 1;
-        Kernel kernel = map_of(doubled(0, type.dtype), {{n, false}},
-                               {memory(type.dtype, 0, stride < 0 ? reach - 1 : 0, {stride})}, memory(type.dtype, 1, 0, {1}));
+        Kernel kernel =
+            map_of(doubled(0, type.dtype), {{n, false}}, {memory(type.dtype, 0, stride < 0 ? reach - 1 : 0, {stride})},
+                   memory(type.dtype, 1, 0, {1}));
         expect_meaning(kernel, {GuardedMemory::filled(type.dtype, reach, small), GuardedMemory(type.dtype, n)});
       }
 }
@@ -88,11 +89,12 @@ TEST(EmitKernel, TypesOfDifferentWidths) {
   // The widest type decides the lanes; narrow ones are loaded and stored in parts of a register.
   Expr sum = scalar::cast(operand(0, u8), f64) + scalar::cast(operand(1, i16), f64) + operand(2, f64);
   for (DType to : {u8, i32, f16, f64}) {
-    Kernel kernel = map_of(scalar::cast(sum, to), {{45, false}},
-                           {memory(u8, 0, 0, {1}), memory(i16, 1, 0, {1}), memory(f64, 2, 0, {1})}, memory(to, 3, 0, {1}));
-    expect_meaning(kernel, {GuardedMemory::filled(u8, 45, [](std::int64_t i) { return i; }),
-                            GuardedMemory::filled(i16, 45, small), GuardedMemory::filled(f64, 45, small),
-                            GuardedMemory(to, 45)});
+    Kernel kernel =
+        map_of(scalar::cast(sum, to), {{45, false}},
+               {memory(u8, 0, 0, {1}), memory(i16, 1, 0, {1}), memory(f64, 2, 0, {1})}, memory(to, 3, 0, {1}));
+    expect_meaning(
+        kernel, {GuardedMemory::filled(u8, 45, [](std::int64_t i) { return i; }), GuardedMemory::filled(i16, 45, small),
+                 GuardedMemory::filled(f64, 45, small), GuardedMemory(to, 45)});
   }
 }
 
@@ -124,8 +126,8 @@ TEST(EmitKernel, EveryLengthFrom0To130) {
 
 TEST(EmitKernel, ChunksWithUnalignedEndsMakeTheWhole) {
   std::int64_t n = 1000;
-  Kernel kernel = map_of(operand(0, f32) * operand(1, f32), {{n, false}}, {memory(f32, 0, 0, {1}), memory(f32, 1, 0, {3})},
-                         memory(f32, 2, 0, {1}));
+  Kernel kernel = map_of(operand(0, f32) * operand(1, f32), {{n, false}},
+                         {memory(f32, 0, 0, {1}), memory(f32, 1, 0, {3})}, memory(f32, 2, 0, {1}));
   Buffers given{GuardedMemory::filled(f32, n, small), GuardedMemory::filled(f32, 3 * n, small), GuardedMemory(f32, n)};
   Buffers whole = given;
   launch(kernel, whole);
@@ -144,8 +146,9 @@ TEST(EmitKernel, ChunksWithUnalignedEndsMakeTheWhole) {
 
 TEST(EmitKernel, ChunksOfRowsMakeTheWhole) {
   std::int64_t a = 3, b = 7, c = 21;
-  Kernel kernel = map_of(operand(0, f32) + operand(1, f32), {{a, false}, {b, false}, {c, false}},
-                         {memory(f32, 0, 0, {1, a, a * b}), memory(f32, 1, 0, {0, c, 1})}, memory(f32, 2, 0, {b * c, c, 1}));
+  Kernel kernel =
+      map_of(operand(0, f32) + operand(1, f32), {{a, false}, {b, false}, {c, false}},
+             {memory(f32, 0, 0, {1, a, a * b}), memory(f32, 1, 0, {0, c, 1})}, memory(f32, 2, 0, {b * c, c, 1}));
   Buffers given{GuardedMemory::filled(f32, a * b * c, small), GuardedMemory::filled(f32, b * c, small),
                 GuardedMemory(f32, a * b * c)};
   Buffers whole = given, parts = given;
@@ -236,7 +239,8 @@ TEST(EmitKernel, IndirectionsOfEveryIndexType) {
 TEST(EmitKernel, IndirectionsWithStridesAndTwoOfThem) {
   // x[i[a], j[b]] with an x of [6, 5] whose rows are 7 apart.
   Access first = memory(i64, 0, 0, {1, 0}), second = memory(i32, 1, 0, {0, 1}), x = memory(f64, 2, 0, {0, 0});
-  x.indirections = {{.operand = 0, .stride = 7, .extent = 6, .check = 1}, {.operand = 1, .stride = 1, .extent = 5, .check = 2}};
+  x.indirections = {{.operand = 0, .stride = 7, .extent = 6, .check = 1},
+                    {.operand = 1, .stride = 1, .extent = 5, .check = 2}};
   Kernel kernel = map_of(operand(2, f64), {{8, false}, {19, false}}, {first, second, x}, memory(f64, 3, 0, {19, 1}));
   expect_meaning(kernel, {GuardedMemory::filled(i64, 8, [](std::int64_t i) { return i % 6; }),
                           GuardedMemory::filled(i32, 19, [](std::int64_t i) { return i % 5; }),
@@ -272,8 +276,8 @@ TEST(EmitKernel, TheFirstOfSeveralBadIndicesIsReported) {
 TEST(EmitKernel, LanesBeyondTheEndAreNotChecked) {
   // 3 of 8 or 16 lanes exist; what lies behind the indices is no index.
   Kernel kernel = gather_kernel(i64, 1, 3, 10, false);
-  Buffers buffers{GuardedMemory::filled(i64, 3, [](std::int64_t i) { return i; }), GuardedMemory::filled(f32, 10, small),
-                  GuardedMemory(f32, 3)};
+  Buffers buffers{GuardedMemory::filled(i64, 3, [](std::int64_t i) { return i; }),
+                  GuardedMemory::filled(f32, 10, small), GuardedMemory(f32, 3)};
   EXPECT_EQ(launch(kernel, buffers).check, 0);
 }
 
@@ -291,9 +295,10 @@ Kernel scatter_kernel(DType type, std::int64_t rows, std::int64_t columns, std::
 TEST(EmitKernel, AccumulateAddsToWhatIsThere) {
   for (DType type : {u8, i8, i16, i32, i64, f32, f64})
     for (std::int64_t columns : {1, 5, 64, 71})
-      expect_meaning(scatter_kernel(type, 12, columns, 4),
-                     {GuardedMemory::filled(i64, 12, [](std::int64_t i) { return i * i % 4; }),
-                      GuardedMemory::filled(type, 12 * columns, small), GuardedMemory::filled(type, 4 * columns, small)});
+      expect_meaning(
+          scatter_kernel(type, 12, columns, 4),
+          {GuardedMemory::filled(i64, 12, [](std::int64_t i) { return i * i % 4; }),
+           GuardedMemory::filled(type, 12 * columns, small), GuardedMemory::filled(type, 4 * columns, small)});
 }
 
 TEST(EmitKernel, AccumulateReportsABadIndex) {
@@ -326,11 +331,15 @@ void expect_caught(const Kernel& kernel, Buffers buffers, std::size_t buffer) {
 TEST(EmitKernel, CheckedModeCatchesEveryClassOfAccess) {
   std::int64_t n = 37;
   auto filled = [](std::int64_t count) { return GuardedMemory::filled(f32, count, small); };
-  auto one_loop = [&](Access x, Access to) { return map_of(operand(0, f32), {{n, false}}, {std::move(x)}, std::move(to)); };
+  auto one_loop = [&](Access x, Access to) {
+    return map_of(operand(0, f32), {{n, false}}, {std::move(x)}, std::move(to));
+  };
   expect_caught(one_loop(memory(f32, 0, 0, {1}), memory(f32, 1, 0, {1})), {filled(n), GuardedMemory(f32, n)}, 0);
   expect_caught(one_loop(memory(f32, 0, 0, {1}), memory(f32, 1, 0, {1})), {filled(n), GuardedMemory(f32, n)}, 1);
-  expect_caught(one_loop(memory(f32, 0, 0, {2}), memory(f32, 1, 0, {1})), {filled(2 * n - 1), GuardedMemory(f32, n)}, 0);
-  expect_caught(one_loop(memory(f32, 0, 0, {1}), memory(f32, 1, 0, {2})), {filled(n), GuardedMemory(f32, 2 * n - 1)}, 1);
+  expect_caught(one_loop(memory(f32, 0, 0, {2}), memory(f32, 1, 0, {1})), {filled(2 * n - 1), GuardedMemory(f32, n)},
+                0);
+  expect_caught(one_loop(memory(f32, 0, 0, {1}), memory(f32, 1, 0, {2})), {filled(n), GuardedMemory(f32, 2 * n - 1)},
+                1);
   expect_caught(one_loop(memory(f32, 0, n - 1, {-1}), memory(f32, 1, 0, {1})), {filled(n), GuardedMemory(f32, n)}, 0);
   expect_caught(one_loop(memory(f32, 0, 4, {0}), memory(f32, 1, 0, {1})), {filled(5), GuardedMemory(f32, n)}, 0);
   // A guard that lets one element too many through.
@@ -339,7 +348,8 @@ TEST(EmitKernel, CheckedModeCatchesEveryClassOfAccess) {
   expect_caught(one_loop(guarded, memory(f32, 1, 0, {1})), {filled(n), GuardedMemory(f32, n)}, 0);
   // An index that is in the range of the check, but not of the memory.
   Kernel gather = gather_kernel(i64, 1, n, 10, false);
-  expect_caught(gather, {GuardedMemory::filled(i64, n, [](std::int64_t) { return 9; }), filled(10), GuardedMemory(f32, n)}, 1);
+  expect_caught(gather,
+                {GuardedMemory::filled(i64, n, [](std::int64_t) { return 9; }), filled(10), GuardedMemory(f32, n)}, 1);
 }
 
 TEST(EmitKernel, CheckedModeCatchesNegativeAddresses) {
@@ -354,7 +364,8 @@ TEST(EmitKernel, AStepReportsAWrongStrideAsOurBug) {
   bool before = checked_kernels();
   set_checked_kernels(true);
   // As if lowering had taken the wrong axis's stride.
-  Kernel kernel = map_of(operand(0, f32), {{4, false}, {5, false}}, {memory(f32, 0, 0, {5, 4})}, memory(f32, 1, 0, {5, 1}));
+  Kernel kernel =
+      map_of(operand(0, f32), {{4, false}, {5, false}}, {memory(f32, 0, 0, {5, 4})}, memory(f32, 1, 0, {5, 1}));
   KernelStep step(kernel, {0, 1});
   step.buffer_extents = {20, 20};
   step.set_code(load_code(step.code()));
@@ -364,7 +375,8 @@ TEST(EmitKernel, AStepReportsAWrongStrideAsOurBug) {
     step.bind(Bindings())->run(table);
     ADD_FAILURE() << "nothing was caught";
   } catch (const InternalError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with("generated code touches element 21 outside buffer 0\nkernel test\n"))
+    EXPECT_TRUE(
+        std::string(error.what()).starts_with("generated code touches element 21 outside buffer 0\nkernel test\n"))
         << error.what();
   }
   EXPECT_TRUE(y.guards_intact());
@@ -401,9 +413,11 @@ TEST(EmitKernel, AStepHasAtMostSixteenBuffers) {
     return KernelStep(map_of(sum, {{9, false}}, operands, memory(f32, count, 0, {1})), buffers);
   };
   KernelStep most = with_operands(15);
+  most.buffer_extents.assign(16, Dim(9));
   most.set_code(load_code(most.code()));
   Buffers buffers;
-  for (int i = 0; i < 15; ++i) buffers.push_back(GuardedMemory::filled(f32, 9, [&](std::int64_t at) { return at + i; }));
+  for (int i = 0; i < 15; ++i)
+    buffers.push_back(GuardedMemory::filled(f32, 9, [&](std::int64_t at) { return at + i; }));
   buffers.emplace_back(f32, 9);
   std::vector<void*> table;
   for (GuardedMemory& memory : buffers) table.push_back(memory.data());
@@ -414,11 +428,13 @@ TEST(EmitKernel, AStepHasAtMostSixteenBuffers) {
 
 TEST(EmitKernel, MoreElementsThanCanBeCountedIsAProblem) {
   std::int64_t huge = std::int64_t{1} << 40;
-  Kernel kernel = map_of(operand(0, f32), {{huge, false}, {huge, false}}, {memory(f32, 0, 0, {0, 0})}, memory(f32, 1, 0, {huge, 1}));
+  Kernel kernel = map_of(operand(0, f32), {{huge, false}, {huge, false}}, {memory(f32, 0, 0, {0, 0})},
+                         memory(f32, 1, 0, {huge, 1}));
   KernelStep step(kernel, {0, 1});
   EXPECT_THROW(step.bind(Bindings()), Problem);
   kernel.loops.insert(kernel.loops.begin(), {Dim(0), false});
-  for (Access* access : {&kernel.operands[0], &kernel.result}) access->address.strides.insert(access->address.strides.begin(), Dim(0));
+  for (Access* access : {&kernel.operands[0], &kernel.result})
+    access->address.strides.insert(access->address.strides.begin(), Dim(0));
   KernelStep empty(kernel, {0, 1});
   EXPECT_NO_THROW(empty.bind(Bindings())->run(std::vector<void*>(2, nullptr).data()));
 }

@@ -40,7 +40,9 @@ class GuardedMemory {
   std::int64_t count() const { return count_; }
   unsigned char* data() { return bytes_.data() + start_; }
   const unsigned char* data() const { return bytes_.data() + start_; }
-  std::size_t byte_count() const { return static_cast<std::size_t>(count_) * static_cast<std::size_t>(size_of(dtype_)); }
+  std::size_t byte_count() const {
+    return static_cast<std::size_t>(count_) * static_cast<std::size_t>(size_of(dtype_));
+  }
   ScalarBits bits(std::int64_t at) const {
     ScalarBits out = 0;
     auto size = static_cast<std::size_t>(size_of(dtype_));
@@ -48,7 +50,9 @@ class GuardedMemory {
     return out;
   }
   ScalarValue value(std::int64_t at) const { return value_of(bits(at), dtype_); }
-  double real(std::int64_t at) const { return is_floating(dtype_) ? value(at).real : static_cast<double>(value(at).integer); }
+  double real(std::int64_t at) const {
+    return is_floating(dtype_) ? value(at).real : static_cast<double>(value(at).integer);
+  }
   void set(std::int64_t at, ScalarValue v) {
     ScalarBits b = bits_of(v, dtype_);
     auto size = static_cast<std::size_t>(size_of(dtype_));
@@ -86,7 +90,8 @@ inline Access memory(DType dtype, int buffer, Dim offset, std::vector<Dim> strid
           .indirections = {}};
 }
 inline Access number_access(DType dtype, std::int64_t value) {
-  return {.source = Access::number, .dtype = dtype, .buffer = 0, .address = {value, {}}, .guards = {}, .indirections = {}};
+  return {
+      .source = Access::number, .dtype = dtype, .buffer = 0, .address = {value, {}}, .guards = {}, .indirections = {}};
 }
 
 /// Positions that a launch of the whole kernel runs over.

@@ -1,10 +1,11 @@
-// Maps: every row x every type it takes, against stored values; eager, a one-node graph at two sizes with one program, and
-// checked code give the same bits.
+// Maps: every row x every type it takes, against stored values; eager, a one-node graph at two sizes with one program,
+// and checked code give the same bits.
 //
 // Bounds, in units in the last place (ULP) of the result's type:
 //   rows of one correctly rounded operation   0: the result is the nearest element
 //   f32 and f64                               4
-//   f16 and bf16                              1: they compute in f32, whose error of at most 4 ULP (2^-10 ULP of f16, 2^-14
+//   f16 and bf16                              1: they compute in f32, whose error of at most 4 ULP (2^-10 ULP of f16,
+//   2^-14
 //                                             of bf16) decides only which of two neighbours a value near their middle
 //                                             rounds to
 //   integers and bool                         0
@@ -20,10 +21,10 @@ class Elementwise : public OpTest {};
 /// Rows that are one operation of IEEE arithmetic, a choice or a comparison.
 bool exactly_rounded(const std::string& row) {
   static const std::set<std::string> names = {
-      "add",     "subtract",      "multiply", "divide", "floor_divide",  "mod",         "maximum",    "minimum",
-      "equal",   "not_equal",     "less",     "less_equal", "greater",   "greater_equal", "logical_and", "logical_or",
-      "logical_not", "where",     "negative", "abs",    "square",        "sqrt",        "floor",      "ceil",
-      "round",   "relu",          "cast"};
+      "add",         "subtract",   "multiply",    "divide", "floor_divide", "mod",     "maximum",
+      "minimum",     "equal",      "not_equal",   "less",   "less_equal",   "greater", "greater_equal",
+      "logical_and", "logical_or", "logical_not", "where",  "negative",     "abs",     "square",
+      "sqrt",        "floor",      "ceil",        "round",  "relu",         "cast"};
   return names.count(row) != 0;
 }
 
@@ -42,10 +43,12 @@ void expect_close(const std::string& row, const Tensor& got, const Values& expec
   Values values = values_of(got);
   ASSERT_EQ(values.size(), expected.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    double distance = is_floating(dtype) ? ulps(dtype, values[i], expected[i]) : values[i] == expected[i] ? 0 : INFINITY;
+    double distance = is_floating(dtype)         ? ulps(dtype, values[i], expected[i])
+                      : values[i] == expected[i] ? 0
+                                                 : INFINITY;
     if (distance <= bound || std::abs(values[i] - expected[i]) <= underflow_allowance(row, operand)) continue;
-    ADD_FAILURE() << row << " of " << operand << ", point " << i << ": " << text(static_cast<double>(values[i])) << ", not "
-                  << text(static_cast<double>(expected[i])) << "; " << distance << " ULP";
+    ADD_FAILURE() << row << " of " << operand << ", point " << i << ": " << text(static_cast<double>(values[i]))
+                  << ", not " << text(static_cast<double>(expected[i])) << "; " << distance << " ULP";
   }
 }
 
@@ -54,7 +57,8 @@ Values first_of(const Values& values, std::size_t count) {
 }
 
 /// Eager equals the reference; the one-node graph at two sizes and checked code equal eager.
-void check_map(const OpDef& row, const std::vector<DType>& types, const std::vector<Values>& points, const Values& expected) {
+void check_map(const OpDef& row, const std::vector<DType>& types, const std::vector<Values>& points,
+               const Values& expected) {
   std::vector<Tensor> whole, part;
   std::size_t fewer = expected.size() > 20 ? expected.size() - 13 : expected.size() - 1;
   for (std::size_t k = 0; k < points.size(); ++k) {
@@ -65,7 +69,8 @@ void check_map(const OpDef& row, const std::vector<DType>& types, const std::vec
   EXPECT_EQ(result.dtype(), instantiate(row, types).result);
   expect_close(row.name, result, expected, types.back());
 
-  Tensor beginning = make_tensor(result.dtype(), first_of(values_of(result), fewer), {static_cast<std::int64_t>(fewer)});
+  Tensor beginning =
+      make_tensor(result.dtype(), first_of(values_of(result), fewer), {static_cast<std::int64_t>(fewer)});
   OneNode graph(row, whole);
   EXPECT_TRUE(same_bits(graph.run(whole), result)) << row.name << " as a graph";
   Tensor smaller = graph.run(part);
@@ -108,9 +113,10 @@ TEST_F(Elementwise, EveryCastEqualsTheReference) {
 Tensor from_domain(const OpDef& row, DType dtype, const Sizes& sizes, int operand) {
   Values out;
   for (std::int64_t i = 0; i < count_of(sizes); ++i) {
-    Value x = row.domain.low + (row.domain.high - row.domain.low) *
-                                   static_cast<double>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(operand))) /
-                                   0x1p31;
+    Value x = row.domain.low +
+              (row.domain.high - row.domain.low) *
+                  static_cast<double>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(operand))) /
+                  0x1p31;
     if (row.domain.without_zero && std::abs(x) < 0.5) x = 1;
     if (dtype == DType::bool_) x = drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(operand)) & 1;
     if (dtype == DType::u8) x = std::abs(x);
@@ -145,7 +151,8 @@ TEST_F(Elementwise, BroadcastOperands) {
         const Sizes* sizes[] = {larger ? &one.larger_x : &one.x, larger ? &one.larger_y : &one.y,
                                 larger ? &one.larger_z : &one.z};
         std::vector<Tensor> out;
-        for (int k = 0; k < row.arity; ++k) out.push_back(from_domain(row, types[static_cast<std::size_t>(k)], *sizes[k], k));
+        for (int k = 0; k < row.arity; ++k)
+          out.push_back(from_domain(row, types[static_cast<std::size_t>(k)], *sizes[k], k));
         return out;
       };
       auto expanded = [&](const std::vector<Tensor>& given) {
@@ -177,7 +184,8 @@ TEST_F(Elementwise, BroadcastOperands) {
 TEST_F(Elementwise, MixedTypesPromote) {
   for (const OpDef& row : elementwise_rows()) {
     if (row.arity != 2) continue;
-    if (std::string(row.name) != "add" && std::string(row.name) != "less" && std::string(row.name) != "divide") continue;
+    if (std::string(row.name) != "add" && std::string(row.name) != "less" && std::string(row.name) != "divide")
+      continue;
     for (DType left : all_dtypes)
       for (DType right : all_dtypes) {
         DType type = promote(left, right);
@@ -209,7 +217,8 @@ TEST_F(Elementwise, EmptyScalarAndSizeOne) {
       std::vector<DType> types = types_for(row, dtype);
       auto operands = [&](const Sizes& sizes) {
         std::vector<Tensor> out;
-        for (int k = 0; k < row.arity; ++k) out.push_back(from_domain(row, types[static_cast<std::size_t>(k)], sizes, k));
+        for (int k = 0; k < row.arity; ++k)
+          out.push_back(from_domain(row, types[static_cast<std::size_t>(k)], sizes, k));
         return out;
       };
       SCOPED_TRACE(text(row.name, " of ", dtype));

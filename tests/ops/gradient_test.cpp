@@ -1,9 +1,10 @@
-// Gradients of rows: along a random direction they equal central differences of the one-node graph, in f64; those in f32
-// equal those in f64 to f32's accuracy; second derivatives of maps equal differences of the first.
+// Gradients of rows: along a random direction they equal central differences of the one-node graph, in f64; those in
+// f32 equal those in f64 to f32's accuracy; second derivatives of maps equal differences of the first.
 //
-// Central differences with step h are off by about h^2 f''' / 6 + 2^-53 |f| / h: with h = 1e-5 about 1e-10 of the values'
-// scale, and 1e-6 leaves room for what third derivatives and sums add.
+// Central differences with step h are off by about h^2 f''' / 6 + 2^-53 |f| / h: with h = 1e-5 about 1e-10 of the
+// values' scale, and 1e-6 leaves room for what third derivatives and sums add.
 #include "stet/core/gradient.h"
+
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -14,7 +15,8 @@ class Gradient : public OpTest {};
 constexpr double step = 1e-5, tolerance = 1e-6;
 
 /// Uniform in [low, high) with 31 bits, so that no two elements are equal and no element sits on a kink.
-Tensor uniform_values(DType dtype, const Sizes& sizes, double low, double high, bool without_zero, std::uint64_t stream) {
+Tensor uniform_values(DType dtype, const Sizes& sizes, double low, double high, bool without_zero,
+                      std::uint64_t stream) {
   Values out;
   for (std::int64_t i = 0; i < count_of(sizes); ++i) {
     double x = low + (high - low) * (static_cast<double>(drawn(static_cast<std::uint64_t>(i), stream)) + 0.5) / 0x1p31;
@@ -80,7 +82,8 @@ void check_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const At
 }
 
 /// The same gradient in f32 and f64, at operands that f32 holds exactly.
-void check_narrow_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes, DType narrow) {
+void check_narrow_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+                           DType narrow) {
   std::vector<Tensor> wide_inputs, narrow_inputs;
   for (const Tensor& input : inputs) {
     bool floating = is_floating(input.dtype());
@@ -100,7 +103,8 @@ void check_narrow_gradient(const OpDef& op, const std::vector<Tensor>& inputs, c
     ASSERT_EQ(x.size(), y.size());
     Value scale = std::max(1.0, largest(expected[k]));
     for (std::size_t i = 0; i < x.size(); ++i)
-      ASSERT_NEAR(static_cast<double>(x[i]), static_cast<double>(y[i]), static_cast<double>(200 * unit_roundoff(narrow) * scale))
+      ASSERT_NEAR(static_cast<double>(x[i]), static_cast<double>(y[i]),
+                  static_cast<double>(200 * unit_roundoff(narrow) * scale))
           << op.name << ", operand " << k << ", element " << i;
   }
 }
@@ -125,12 +129,8 @@ TEST_F(Gradient, OfEveryMap) {
   for (const OpDef& row : elementwise_rows()) {
     ASSERT_TRUE(row.gradient) << row.name;
     if (!has_floating_result(row)) continue;
-    const std::vector<Sizes> shapes[] = {{{37}, {37}, {37}},
-                                         {{3, 1}, {4}, {3, 4}},
-                                         {{5}, {2, 1}, {}},
-                                         {{}, {2, 3}, {1, 3}},
-                                         {{1, 1}, {3}, {1}},
-                                         {{0, 3}, {1, 3}, {3}}};
+    const std::vector<Sizes> shapes[] = {{{37}, {37}, {37}},   {{3, 1}, {4}, {3, 4}}, {{5}, {2, 1}, {}},
+                                         {{}, {2, 3}, {1, 3}}, {{1, 1}, {3}, {1}},    {{0, 3}, {1, 3}, {3}}};
     for (const std::vector<Sizes>& sizes : shapes) {
       SCOPED_TRACE(text(row.name, " of ", Shape(sizes[0]), " and ", Shape(sizes[1])));
       std::vector<Tensor> inputs = map_operands(row, sizes, DType::f64);
@@ -151,7 +151,8 @@ TEST_F(Gradient, OfComparisonsAndLogicIsNone) {
     std::vector<Tensor> inputs;
     for (int k = 0; k < row.arity; ++k) inputs.push_back(make_vector(dtype, {1, 2, 3}));
     Tensor output = eager(row, inputs);
-    for (const Tensor& gradient : gradients_of(row, inputs, {}, output, output)) EXPECT_FALSE(gradient.defined()) << row.name;
+    for (const Tensor& gradient : gradients_of(row, inputs, {}, output, output))
+      EXPECT_FALSE(gradient.defined()) << row.name;
   }
 }
 
@@ -214,10 +215,11 @@ TEST_F(Gradient, OfEveryStructuredRow) {
         const SampleInput& input = sample.inputs[k];
         elements += count_of(input.sizes);
         if (elements > 5000) break;
-        inputs.push_back(input.below >= 0
-                             ? make_tensor(DType::i64, drawn_values(op->name, static_cast<int>(k), DType::i64, input), input.sizes)
-                             : uniform_values(DType::f64, input.sizes, op == &prod_row ? 0.7 : -2, op == &prod_row ? 1.4 : 2,
-                                              false, k + 20));
+        inputs.push_back(
+            input.below >= 0
+                ? make_tensor(DType::i64, drawn_values(op->name, static_cast<int>(k), DType::i64, input), input.sizes)
+                : uniform_values(DType::f64, input.sizes, op == &prod_row ? 0.7 : -2, op == &prod_row ? 1.4 : 2, false,
+                                 k + 20));
       }
       if (elements > 5000) continue;
       SCOPED_TRACE(sample_line(*op, sample));

@@ -18,7 +18,8 @@ std::vector<Tensor> map_operands(const OpDef& row, DType dtype, const Sizes& siz
   for (int k = 0; k < row.arity; ++k) {
     Values values;
     for (std::int64_t i = 0; i < count_of(sizes); ++i) {
-      double unit = static_cast<double>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(k) + 40)) / 0x1p31;
+      double unit =
+          static_cast<double>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(k) + 40)) / 0x1p31;
       values.push_back(rounded_to(dtype, row.domain.low + (row.domain.high - row.domain.low) * unit));
     }
     bool condition = row.dtypes.result == DTypeRule::selected && k == 0;
@@ -58,13 +59,15 @@ TEST_F(SameBits, MapsOnOneAndTwoThreads) {
 Tensor random_values(DType dtype, const Sizes& sizes, int stream) {
   Values values;
   for (std::int64_t i = 0; i < count_of(sizes); ++i)
-    values.push_back(static_cast<double>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(stream))) / 0x1p30 - 1);
+    values.push_back(
+        static_cast<double>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(stream))) / 0x1p30 - 1);
   return make_tensor(dtype, values, sizes);
 }
 
 TEST_F(SameBits, ReductionsOnOneAndTwoThreads) {
   for (DType dtype : {DType::f32, DType::bf16, DType::f64})
-    for (const Sizes& sizes : {Sizes{400'003}, Sizes{3, 100'003}, Sizes{100'003, 3}, Sizes{700, 501}, Sizes{5, 20'000, 4}}) {
+    for (const Sizes& sizes :
+         {Sizes{400'003}, Sizes{3, 100'003}, Sizes{100'003, 3}, Sizes{700, 501}, Sizes{5, 20'000, 4}}) {
       SCOPED_TRACE(text(dtype, Shape(sizes)));
       Tensor x = random_values(dtype, sizes, 7);
       auto each = [&](auto reduce) {
@@ -106,13 +109,21 @@ TEST_F(SameBits, StructuredRowsOnOneAndTwoThreads) {
       [&] { return matmul(cast(a, DType::bf16), cast(b, DType::bf16)); },
       [&] { return matmul(stacked, right); },
       [&] { return conv2d(images, filter, {.same_padding = true}); },
-      [&] { return conv2d(images, filter, {.strides = {2, 3}}); },
+      [&] {
+        return conv2d(images, filter, {.strides = {2, 3}});
+      },
       [&] { return gather(a, long_indices); },
-      [&] { return scatter_add(zeros({310, 4}), long_indices, random_values(DType::f32, {50'000, 4}, 10)); },
+      [&] {
+        return scatter_add(zeros({310, 4}), long_indices, random_values(DType::f32, {50'000, 4}, 10));
+      },
       [&] { return scatter_add(zeros({310}), long_indices, random_values(DType::f32, {50'000}, 10)); },
       [&] { return transpose(big).contiguous(); },
-      [&] { return reverse(big, {0, 1}); },
-      [&] { return concat({big, big, big}, 1); },
+      [&] {
+        return reverse(big, {0, 1});
+      },
+      [&] {
+        return concat({big, big, big}, 1);
+      },
       [&] { return one_hot(long_indices, 20); },
       [&] { return nonzero(big > 0); },
       [&] { return softmax(big); },
@@ -179,23 +190,6 @@ Tensor repeated(const Tensor& x) {
   return broadcast_to(slice(x, begin, size), x.shape());
 }
 
-/// Bits, except of floating sums and products: which axes a reduction takes together, and so its order, follows the
-/// operand's memory. They agree within the error that structured_test.cpp states, once for each order.
-testing::AssertionResult agree(const OpDef& op, const Tensor& a, const Tensor& b, const std::vector<Tensor>& inputs,
-                               const Attributes& attributes) {
-  bool ordered = op.kind == Kind::reduce && (op.combine == Combine::sum || op.combine == Combine::product);
-  if (!ordered || !is_floating(a.dtype())) return same_bits(a, b);
-  if (sizes_of(a) != sizes_of(b)) return testing::AssertionFailure() << text(a.shape(), " is not ", b.shape());
-  Values x = values_of(a), y = values_of(b), terms = values_of(eager(op, {abs(cast(inputs[0], DType::f64))}, attributes));
-  auto count = static_cast<Value>(count_of(sizes_of(inputs[0])));
-  Value factor = 2 * (op.combine == Combine::sum ? 4 + std::sqrt(count) : count) * unit_roundoff(compute_type(a.dtype()));
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!(std::abs(x[i] - y[i]) <= factor * terms[i]) && !(std::isnan(x[i]) && std::isnan(y[i])))
-      return testing::AssertionFailure() << "element " << i << " is " << static_cast<double>(x[i]) << ", not "
-                                         << static_cast<double>(y[i]);
-  return testing::AssertionSuccess();
-}
-
 void expect_layouts_agree(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
   for (auto layout : {strided, transposed_in_memory, inside, repeated}) {
     std::vector<Tensor> views, dense;
@@ -204,16 +198,17 @@ void expect_layouts_agree(const OpDef& op, const std::vector<Tensor>& inputs, co
       dense.push_back(views.back().contiguous());
     }
     Tensor expected = eager(op, dense, attributes);
-    EXPECT_TRUE(agree(op, eager(op, views, attributes), expected, dense, attributes));
-    EXPECT_TRUE(agree(op, OneNode(op, views, attributes).run(views, attributes), expected, dense, attributes)) << "as a graph";
+    EXPECT_TRUE(same_bits(eager(op, views, attributes), expected));
+    EXPECT_TRUE(same_bits(OneNode(op, views, attributes).run(views, attributes), expected))
+        << "as a graph";
     // One operand of each.
     if (inputs.size() > 1) {
       std::vector<Tensor> mixed = views;
       mixed[0] = dense[0];
-      EXPECT_TRUE(agree(op, eager(op, mixed, attributes), expected, dense, attributes)) << "the first operand dense";
+      EXPECT_TRUE(same_bits(eager(op, mixed, attributes), expected)) << "the first operand dense";
     }
     CheckedKernels checked;
-    EXPECT_TRUE(agree(op, eager(op, views, attributes), expected, dense, attributes)) << "in checked code";
+    EXPECT_TRUE(same_bits(eager(op, views, attributes), expected)) << "in checked code";
   }
 }
 

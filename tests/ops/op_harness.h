@@ -204,8 +204,8 @@ inline std::vector<Tensor> drawn_inputs(const std::string& row, const Sample& sa
   std::vector<Tensor> out;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const SampleInput& input = sample.inputs[k];
-    out.push_back(make_tensor(input.below >= 0 ? DType::i64 : dtype, drawn_values(row, static_cast<int>(k), dtype, input),
-                              input.sizes));
+    out.push_back(make_tensor(input.below >= 0 ? DType::i64 : dtype,
+                              drawn_values(row, static_cast<int>(k), dtype, input), input.sizes));
   }
   return out;
 }
@@ -250,14 +250,15 @@ inline std::string sample_line(const OpDef& row, const Sample& sample) {
 
 // --- calls
 
-inline Tensor eager(const OpDef& row, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
+inline Tensor eager(const OpDef& row, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
+                    Where where = Where::here()) {
   std::vector<In> operands;
-  for (const Tensor& input : inputs) operands.emplace_back(input);
+  for (const Tensor& input : inputs) operands.emplace_back(input, where);
   return call(row, operands, attributes.view());
 }
 
-/// A graph of one node, all of whose sizes (and sizes in attributes) are symbols, and its program: what a trace of one op
-/// would be. Made from the sizes of one call; runs at every size that obeys the facts learned from it.
+/// A graph of one node, all of whose sizes (and sizes in attributes) are symbols, and its program: what a trace of one
+/// op would be. Made from the sizes of one call; runs at every size that obeys the facts learned from it.
 class OneNode {
  public:
   OneNode(const OpDef& row, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
@@ -287,7 +288,8 @@ class OneNode {
     graph_.results = {graph_.add_call(row, ids, symbolic, Where::here())};
     std::vector<ProgramInput> asked;
     for (ValueId id : graph_.inputs)
-      asked.push_back({graph_.type(id).dtype, graph_.type(id).shape, graph_.node(id).attributes.as<InputAttributes>().strides});
+      asked.push_back(
+          {graph_.type(id).dtype, graph_.type(id).shape, graph_.node(id).attributes.as<InputAttributes>().strides});
     program_ = compile(substitute(graph_, solved(*scope)), options);
     program_->inputs = std::move(asked);
     program_->dim_symbols = std::move(dim_symbols);

@@ -1,10 +1,11 @@
 // Structured rows: every sample x every type the row takes, against stored values; eager, a one-node graph at two sizes
 // with one program, and checked code give the same bits.
 //
-// Bounds. Integers and data that only moves: exact. Sums of n terms (sum, mean, scatter_add, matmul, conv2d) in floating
-// types:  |error| <= (4 + sqrt(n)) u S + v |result|,  where S is the sum of the terms' magnitudes, u the unit roundoff of
-// the type accumulated in (f32 for f16 and bf16) and v that of the result. Sums are blocked, so n u S is far from reached;
-// the square root is what independent roundings give. Products of n factors: |error| <= n u |result| + v |result|.
+// Bounds. Integers and data that only moves: exact. Sums of n terms (sum, mean, scatter_add, matmul, conv2d) in
+// floating types:  |error| <= (4 + sqrt(n)) u S + v |result|,  where S is the sum of the terms' magnitudes, u the unit
+// roundoff of the type accumulated in (f32 for f16 and bf16) and v that of the result. Sums are blocked, so n u S is
+// far from reached; the square root is what independent roundings give. Products of n factors: |error| <= n u |result|
+// + v |result|.
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -48,7 +49,8 @@ Values allowed_errors(const OpDef& op, const Sample& sample, const std::vector<T
   if (!is_floating(result)) return out;
   DType accumulator = compute_type(result);
   Value u = unit_roundoff(accumulator), v = unit_roundoff(result);
-  bool sums = &op == &sum_row || &op == &mean_row || &op == &scatter_add_row || &op == &matmul_row || &op == &conv2d_row;
+  bool sums =
+      &op == &sum_row || &op == &mean_row || &op == &scatter_add_row || &op == &matmul_row || &op == &conv2d_row;
   if (sums) {
     std::vector<Tensor> magnitudes;
     Values terms;
@@ -108,10 +110,12 @@ TEST_F(Structured, EverySampleAndTypeEqualsTheReference) {
       Sample larger = grown(*op, sample);
       for (DType dtype : all_dtypes) {
         if (line_for(*block, dtype).empty()) continue;
-        bool has_data = std::any_of(sample.inputs.begin(), sample.inputs.end(), [](const SampleInput& i) { return i.below < 0; });
+        bool has_data =
+            std::any_of(sample.inputs.begin(), sample.inputs.end(), [](const SampleInput& i) { return i.below < 0; });
         if (!has_data && dtype != DType::i64) continue;  // all operands are indices
         SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
-        std::vector<Tensor> inputs = drawn_inputs(op->name, sample, dtype), more = drawn_inputs(op->name, larger, dtype);
+        std::vector<Tensor> inputs = drawn_inputs(op->name, sample, dtype),
+                            more = drawn_inputs(op->name, larger, dtype);
         Tensor result = eager(*op, inputs, sample.attributes), more_result = eager(*op, more, larger.attributes);
         check_against_oracle(*op, sample, dtype, inputs, result);
         check_against_oracle(*op, larger, dtype, more, more_result);
@@ -230,6 +234,69 @@ TEST_F(Structured, EmptyReductions) {
   EXPECT_EQ(sizes_of(nonzero(zeros({0, 4}))), (Sizes{0, 2}));
   EXPECT_EQ(sizes_of(nonzero(zeros({}))), (Sizes{0, 0}));
   EXPECT_EQ(sizes_of(nonzero(ones({}))), (Sizes{1, 0}));
+}
+
+/// Sizes around the width of vectors and the limits of unrolling, against plain loops. Integers, so exactly.
+TEST_F(Structured, ReductionsOfManySizes) {
+  const std::int64_t edges[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 257};
+  for (DType dtype : {DType::i8, DType::i32, DType::i64, DType::f32})
+    for (std::int64_t height : edges)
+      for (std::int64_t width : edges) {
+        if (height * width > 9000) continue;
+        Values values = drawn_values("", 0, DType::i8, {{height, width}});
+        Tensor x = make_tensor(dtype, values, {height, width});
+        Values rows(static_cast<std::size_t>(height), 0), columns(static_cast<std::size_t>(width), 0);
+        Values row_best(rows.size(), 0), column_best(columns.size(), 0);  // positions of the first largest
+        Value all = 0;
+        auto at = [&](std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * width + j)]; };
+        for (std::int64_t i = 0; i < height; ++i)
+          for (std::int64_t j = 0; j < width; ++j) {
+            all += at(i, j);
+            rows[static_cast<std::size_t>(i)] += at(i, j);
+            columns[static_cast<std::size_t>(j)] += at(i, j);
+            Value &row_at = row_best[static_cast<std::size_t>(i)],
+                  &column_at = column_best[static_cast<std::size_t>(j)];
+            if (at(i, j) > at(i, static_cast<std::int64_t>(row_at))) row_at = j;
+            if (at(i, j) > at(static_cast<std::int64_t>(column_at), j)) column_at = i;
+          }
+        SCOPED_TRACE(text(dtype, x.shape()));
+        ASSERT_EQ(values_of(sum(x))[0], all);
+        ASSERT_EQ(values_of(sum(x, 1)), rows);
+        ASSERT_EQ(values_of(sum(x, 0)), columns);
+        if (height > 0) {
+          ASSERT_EQ(values_of(argmax(x, 0)), column_best);
+        }
+        if (width > 0) {
+          ASSERT_EQ(values_of(argmax(x, 1)), row_best);
+          Tensor found = gather(reshape(x, {-1}), arange(height) * width + argmax(x, 1));
+          ASSERT_TRUE(same_bits(found, max(x, 1)));
+        }
+      }
+}
+
+/// The same for matrix products: f32 holds these sums exactly.
+TEST_F(Structured, ProductsOfManySizes) {
+  const std::int64_t edges[] = {0, 1, 2, 5, 8, 15, 16, 17, 33, 48, 49, 70};
+  for (std::int64_t m : edges)
+    for (std::int64_t n : edges)
+      for (std::int64_t k : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{16}, std::int64_t{65}}) {
+        Values a = drawn_values("", 0, DType::i8, {{m, k}}), b = drawn_values("", 1, DType::i8, {{k, n}});
+        Values expected(static_cast<std::size_t>(m * n), 0);
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j)
+            for (std::int64_t l = 0; l < k; ++l)
+              expected[static_cast<std::size_t>(i * n + j)] +=
+                  a[static_cast<std::size_t>(i * k + l)] * b[static_cast<std::size_t>(l * n + j)];
+        for (DType dtype : {DType::f32, DType::f64, DType::i32}) {
+          SCOPED_TRACE(text(dtype, " ", m, "x", k, "x", n));
+          Tensor left = make_tensor(dtype, a, {m, k}), right = make_tensor(dtype, b, {k, n});
+          ASSERT_EQ(values_of(matmul(left, right)), expected);
+          Tensor left_columns = transpose(left).contiguous(), right_columns = transpose(right).contiguous();
+          ASSERT_EQ(values_of(matmul(left_columns, right, {.transpose_a = true})), expected);
+          ASSERT_EQ(values_of(matmul(left, right_columns, {.transpose_b = true})), expected);
+          ASSERT_EQ(values_of(matmul(transpose(left_columns), transpose(right_columns))), expected);
+        }
+      }
 }
 
 // --- composites
