@@ -1,12 +1,17 @@
-# Every bench/*.cpp is a program; `run_bench` runs them one after the other. A program that includes LibTorch's or
-# oneDNN's headers, to compare, is linked with them.
+# Every bench/*.cpp is a program; `run_bench` prints the table of bench/run.sh. A program that includes LibTorch's or
+# oneDNN's headers, to compare, is linked with them; one that includes what the library hides has the objects linked in.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cpp)
-set(commands "")
+set(programs "")
 foreach(source IN LISTS bench_sources)
   cmake_path(GET source STEM name)
   add_executable(bench_${name} ${source})
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
-  target_link_libraries(bench_${name} PRIVATE stet::stet stet_options Threads::Threads)
+  file(STRINGS ${source} hidden_includes REGEX "#include \"stet/(cpu|compiler)/")
+  if(hidden_includes)
+    target_link_libraries(bench_${name} PRIVATE stet_objects Threads::Threads)
+  else()
+    target_link_libraries(bench_${name} PRIVATE stet::stet stet_options Threads::Threads)
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(STRINGS ${source} torch_includes REGEX "#include <(torch|ATen|c10)/")
   if(torch_includes)
@@ -23,6 +28,7 @@ foreach(source IN LISTS bench_sources)
     target_include_directories(bench_${name} SYSTEM PRIVATE ${STET_DNNL_INCLUDE})
     target_link_libraries(bench_${name} PRIVATE ${STET_DNNL_LIBRARY} gomp)
   endif()
-  list(APPEND commands COMMAND bench_${name})
+  list(APPEND programs bench_${name})
 endforeach()
-add_custom_target(run_bench ${commands} USES_TERMINAL WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+add_custom_target(run_bench COMMAND sh ${PROJECT_SOURCE_DIR}/bench/run.sh ${PROJECT_BINARY_DIR} DEPENDS ${programs}
+                  USES_TERMINAL WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

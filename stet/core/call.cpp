@@ -218,8 +218,7 @@ Tensor as_tensor(const In& operand, DType dtype) {
   return operand.kind() == In::Kind::tensor ? operand.tensor() : scalar_tensor(number_operand(operand, dtype));
 }
 
-Tensor call_map(Expr body, std::span<const In> operands, const char* label) {
-  (void)label;
+Tensor call_map(Expr body, std::span<const In> operands) {
   MapAttributes attributes{body, {}};
   return call(map_row, operands, view_of(attributes));
 }

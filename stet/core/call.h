@@ -16,7 +16,7 @@ inline Tensor call(const OpDef& op, std::initializer_list<In> operands, Attribut
   return call(op, std::span<const In>(operands.begin(), operands.size()), attributes);
 }
 /// An expression over operands of exactly its operand types, broadcast: maps that have no row, such as derivatives.
-Tensor call_map(Expr body, std::span<const In> operands, const char* label);
+Tensor call_map(Expr body, std::span<const In> operands);
 
 /// The operand as a tensor: a number becomes a scalar of `dtype` (Problem when it is out of range).
 Tensor as_tensor(const In& operand, DType dtype);

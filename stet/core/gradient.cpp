@@ -22,7 +22,7 @@ void map_gradient(GradientCall& call) {
     Expr slope = scalar::cast(derivative(body, i), computed);
     Expr d = scalar::cast(operand(call.input_count(), body.dtype()), computed);
     Expr product = scalar::cast(d * slope, call.in(i).dtype());
-    call.set(i, core_ops.sum_to(call_map(product, operands, "gradient"), call.in(i).shape()));
+    call.set(i, core_ops.sum_to(call_map(product, operands), call.in(i).shape()));
   }
 }
 

@@ -264,7 +264,7 @@ Tensor Tensor::contiguous(Where where) const {
   const TensorNode& node = defined_node(*this, "contiguous", where);
   if (node.dense || node.traced) return *this;
   In operands[] = {In(*this, where)};
-  return call_map(operand(0, node.dtype), operands, "contiguous");
+  return call_map(operand(0, node.dtype), operands);
 }
 
 Tensor::operator bool() const {
@@ -416,7 +416,7 @@ Tensor arange(const Dim& count, Where where) {
     Tensor zero = creation::copied(DType::i64, std::array<std::int64_t, 1>{0}.data(), 1, Shape(), where);
     Tensor axis = core_ops.broadcast_to(In(zero, where), {count});
     In operands[] = {In(axis, where)};
-    return call_map(loop_index(0), operands, "arange");
+    return call_map(loop_index(0), operands);
   }
   std::int64_t n = count.value(where);
   if (n < 0) throw UserError(error_text(text("arange: the count ", n, " is negative"), where, ""));

@@ -1,7 +1,8 @@
 #include "stet/cpu/convolution_step.h"
 
 #include <algorithm>
-#include <atomic>
+#include <exception>
+#include <mutex>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -63,22 +64,23 @@ class BoundConvolution : public BoundStep {
   void run(void* const* table) const override {
     if (rows_ == 0 || features_ == 0) return;
     std::int64_t blocks = (rows_ + rows_per_block_ - 1) / rows_per_block_;
-    std::atomic<std::int64_t> failed{0};
+    std::mutex guard;
+    std::exception_ptr failure;  // of any block: they all mean the same
     auto body = [&](std::int64_t block) {
       std::int64_t begin = block * rows_per_block_, end = std::min(rows_, begin + rows_per_block_);
       try {
-        run_block(table, begin, end, failed);
+        run_block(table, begin, end);
       } catch (...) {
-        failed.store(-1);
+        std::lock_guard lock(guard);
+        failure = std::current_exception();
       }
     };
     parallel_for(blocks, body);
-    if (failed.load() > 0) throw InternalError(text("a convolution reads outside its input\n", step_.patches.str()));
-    if (failed.load() < 0) throw Problem("out of memory for patches of the input", "use a smaller batch");
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:
-  void run_block(void* const* table, std::int64_t begin, std::int64_t end, std::atomic<std::int64_t>& failed) const {
+  void run_block(void* const* table, std::int64_t begin, std::int64_t end) const {
     std::int64_t count = end - begin;
     int bytes = size_of(step_.computed);
     Buffer scratch = Buffer::allocate(static_cast<std::size_t>(std::max<std::int64_t>(count * depth_, 1) * bytes));
@@ -86,10 +88,8 @@ class BoundConvolution : public BoundStep {
     std::uintptr_t first = reinterpret_cast<std::uintptr_t>(scratch.data()) - static_cast<std::uintptr_t>(begin * depth_ * bytes);
     void* buffers[] = {table[step_.input], reinterpret_cast<void*>(first)};
     KernelStatus status;
-    if (depth_ > 0 && step_.function_(buffers, numbers_.data(), begin * runs_per_row_, end * runs_per_row_, &status) != 0) {
-      failed.store(1);
-      return;
-    }
+    if (depth_ > 0 && step_.function_(buffers, numbers_.data(), begin * runs_per_row_, end * runs_per_row_, &status) != 0)
+      throw InternalError(text("a convolution reads outside its input\n", step_.patches.str()));
     GemmArguments arguments;
     arguments.m = count;
     arguments.n = features_;

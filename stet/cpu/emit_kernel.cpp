@@ -291,12 +291,7 @@ class KernelEmitter {
       Value at = b.element_pointer(element, pointer, b.add(run.operand_bases[number], i));
       return from_storage(b, access.dtype, b.masked_load(type, at, guarded, size_of(access.dtype)));
     }
-    return from_storage(b, access.dtype, gather(element, pointer, addresses, guarded, size_of(access.dtype)));
-  }
-
-  /// Hardware gathers 4- and 8-byte elements only; smaller ones lane by lane.
-  Value gather(Type element, Value pointer, Value addresses, Value mask, int bytes) {
-    return b.gather(element, pointer, addresses, mask, bytes);
+    return from_storage(b, access.dtype, b.gather(element, pointer, addresses, guarded, size_of(access.dtype)));
   }
 
   /// The body at inner positions i … i + lanes.
@@ -402,6 +397,14 @@ class KernelEmitter {
     });
   }
 
+  static constexpr std::int64_t strip_ = 64;
+  /// Some operand moves along the inner loop, but not from one element to the next.
+  bool strides_inside() const {
+    return std::any_of(kernel_.operands.begin(), kernel_.operands.end(), [&](const Access& access) {
+      return access.source == Access::memory && moves_inside(access.address) && !is_constant(access.address.strides[inner_], 1);
+    });
+  }
+
   void emit_map() {
     int unroll = options_.checked ? 1 : unroll_for(expand_math(kernel_.body).size());
     auto run_inner = [&](const Run& run, Value begin, Value end) {
@@ -415,10 +418,22 @@ class KernelEmitter {
       return;
     }
     std::vector<std::size_t> outer = outer_kept_loops();
-    b.loop(b.parameter(2), b.parameter(3), b.index(1), [&](Value row) {
-      std::vector<Value> indices(kernel_.loops.size(), nullptr);
-      decompose(row, outer, indices);
-      run_inner(start_run(indices), b.index(0), number(kernel_.loops[inner_].extent));
+    Value extent = number(kernel_.loops[inner_].extent);
+    auto run_rows = [&](Value begin, Value end) {
+      b.loop(b.parameter(2), b.parameter(3), b.index(1), [&](Value row) {
+        std::vector<Value> indices(kernel_.loops.size(), nullptr);
+        decompose(row, outer, indices);
+        run_inner(start_run(indices), begin, end);
+      });
+    };
+    if (!strides_inside()) {
+      run_rows(b.index(0), extent);
+      return;
+    }
+    // An operand that jumps along the inner loop (a transpose) moves slowly along another: a strip of the inner loop at a
+    // time keeps the cache lines it touches for the next rows.
+    b.loop(b.index(0), extent, b.index(strip_), [&](Value begin) {
+      run_rows(begin, b.minimum(extent, b.add(begin, b.index(strip_))));
     });
   }
 
@@ -521,7 +536,8 @@ class KernelEmitter {
   void emit_column_reduction() {
     std::vector<std::size_t> outer = outer_kept_loops(), reduced = reduced_loops();
     Reducer reducer(b, kernel_.combine, kernel_.body.dtype(), lanes_);
-    int unroll = options_.checked || reducer.width() > 1 ? 1 : unroll_for(expand_math(kernel_.body).size());
+    // Wide strips: each row of memory is visited for as long a stretch as registers allow.
+    int unroll = options_.checked || reducer.width() > 1 ? 1 : 2 * unroll_for(expand_math(kernel_.body).size());
     auto run_columns = [&](std::vector<Value> indices, Value begin, Value end) {
       int step = unroll * lanes_;
       Value whole = b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t most_buffers = 16;
 /// Elements that one lane-parallel accumulator set takes in before a reduction is cut: bounds the error of long sums and
 /// gives threads something to share.
-constexpr std::int64_t row_block = 32768, column_block = 4096;
+constexpr std::int64_t row_block = 32768, column_block = 512;  // of columns few: each row may be a page of its own
 
 std::int64_t last_level_cache() {
   static const std::int64_t bytes = [] {
@@ -140,7 +140,7 @@ class BoundKernel : public BoundStep {
     numbers_ = evaluated(step.numbers_, bindings, places_.total);
     function_ = step.function_;
     for (const KernelCheck& check : step.checks_) extents_.push_back(check.extent.evaluate(bindings));
-    if (step.checked_) fill_extents(kernel, bindings, numbers_, places_.extents);
+    if (step.checked_) fill_extents(bindings, numbers_, places_.extents);
 
     std::int64_t kept = product(kernel, bindings, is_kept), reduced = product(kernel, bindings, is_reduced);
     if (kept == 0) return;  // nothing to do: no chunks
@@ -177,9 +177,8 @@ class BoundKernel : public BoundStep {
     return out;
   }
 
-  /// Element counts of the kernel's buffers, from the program's point of view the highest address it may touch; for
-  /// checked mode an access outside its operand's own extent is what must be caught, so extents are per buffer.
-  void fill_extents(const Kernel&, const Bindings& bindings, std::vector<std::int64_t>& numbers, int at) const {
+  /// Element counts of the kernel's buffers, for checked mode.
+  void fill_extents(const Bindings& bindings, std::vector<std::int64_t>& numbers, int at) const {
     for (std::size_t i = 0; i < step_.buffer_extents.size(); ++i)
       numbers[static_cast<std::size_t>(at) + i] = step_.buffer_extents[i].evaluate(bindings);
   }
@@ -236,9 +235,9 @@ class BoundKernel : public BoundStep {
     combine_numbers_ = evaluated(split.combine.numbers(), bindings, combine_places_.total);
     combine_numbers_[static_cast<std::size_t>(combine_places_.reduce_begin) + 1] = blocks_;
     if (step_.checked_) {
-      fill_extents(split.partial, bindings, partial_numbers_, partial_places_.extents);
+      fill_extents(bindings, partial_numbers_, partial_places_.extents);
       partial_numbers_[static_cast<std::size_t>(partial_places_.extents + kernel.result.buffer)] = kept;
-      fill_extents(split.combine, bindings, combine_numbers_, combine_places_.extents);
+      fill_extents(bindings, combine_numbers_, combine_places_.extents);
       combine_numbers_[static_cast<std::size_t>(combine_places_.extents + kernel.buffer_count)] = kept * blocks_;
     }
     double each = cost * static_cast<double>(kept) / static_cast<double>(std::max<std::int64_t>(chunks_.total, 1));

@@ -80,7 +80,8 @@ class Attributes {
 namespace attribute {
 
 inline std::size_t mix(std::size_t seed, std::size_t value) {
-  return (seed ^ value) * 0x9E3779B97F4A7C15u ^ (seed >> 29);
+  std::size_t mixed = (seed + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u + value;
+  return mixed ^ mixed >> 31;
 }
 
 template <class T>

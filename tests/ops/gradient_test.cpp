@@ -180,7 +180,7 @@ TEST_F(Gradient, SecondOrderOfEveryMap) {
     Expr body = instantiate(row, types).body;
     auto at = [&](Expr expr, const std::vector<Tensor>& operands) {
       std::vector<In> list(operands.begin(), operands.end());
-      return call_map(expr, list, "derivative");
+      return call_map(expr, list);
     };
     for (int j = 0; j < row.arity; ++j) {
       if (!is_floating(types[static_cast<std::size_t>(j)])) continue;
