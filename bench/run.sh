@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the benchmarks of issue 3 one after the other and prints one table.
+# Runs the benchmarks one after the other and prints one table.
 #
 #   bench/run.sh <build folder>     (make bench does it)
 #

@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
       }
       double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       std::printf("epoch %d  %lld steps  %.2f s  loss %.4f  test accuracy %.2f %%\n", epoch,
-                  static_cast<long long>(steps), seconds, loss / static_cast<double>(steps), 100 * accuracy(model, test));
+                  static_cast<long long>(steps), seconds, loss / static_cast<double>(steps),
+                  100 * accuracy(model, test));
     }
     double final_accuracy = accuracy(model, test);
     std::printf("test accuracy %.2f %%: %s\n", 100 * final_accuracy,

@@ -53,9 +53,7 @@ STET_API DType promote(DType a, DType b);
 /// What f16 and bf16 compute in: f32. Every other type computes in itself.
 constexpr DType compute_type(DType d) { return d == DType::f16 || d == DType::bf16 ? DType::f32 : d; }
 /// What a sum accumulates into and returns: bool and 8- and 16-bit integers give i32.
-constexpr DType sum_type(DType d) {
-  return is_floating(d) || d == DType::i64 ? d : DType::i32;
-}
+constexpr DType sum_type(DType d) { return is_floating(d) || d == DType::i64 ? d : DType::i32; }
 /// The floating type of an op that needs one: floating types as they are, integers and bool give f32.
 constexpr DType floating_type(DType d) { return is_floating(d) ? d : DType::f32; }
 
@@ -81,20 +79,55 @@ struct BFloat16 {
 /// The DType of a C++ element type; only the types listed here are element types.
 template <class T>
 struct DTypeOf;
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::bool_; };
-template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct DTypeOf<std::int8_t> { static constexpr DType value = DType::i8; };
-template <> struct DTypeOf<std::int16_t> { static constexpr DType value = DType::i16; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<long> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<long long> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<Half> { static constexpr DType value = DType::f16; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::bf16; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
+template <>
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::bool_;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct DTypeOf<std::int16_t> {
+  static constexpr DType value = DType::i16;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<long> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<long long> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<Half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 template <class T>
-concept Element = requires { DTypeOf<T>::value; };
+concept Element = requires {
+  DTypeOf<T>::value;
+};
 
 }  // namespace stet

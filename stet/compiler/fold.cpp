@@ -95,7 +95,8 @@ std::string folded(const Graph& graph, const Node& node) {
       std::vector<Dim> strides = dense_strides(type.shape);
       std::int64_t at = 0;
       for (std::size_t axis = 0; axis < sizes.size(); ++axis)
-        if (int from = map.axes[k].axes[axis]; from >= 0) at += index[axis] * strides[static_cast<std::size_t>(from)].constant();
+        if (int from = map.axes[k].axes[axis]; from >= 0)
+          at += index[axis] * strides[static_cast<std::size_t>(from)].constant();
       const std::string& data = graph.node(node.inputs[k]).attributes.as<ConstantAttributes>().bytes;
       operands.push_back(read_element(type.dtype, data.data() + at * size_of(type.dtype)));
     }

@@ -17,7 +17,8 @@ bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() 
 /// Elements between the first and the last that a strided input reaches, inclusive.
 Dim reached_elements(const Shape& shape, const std::vector<Dim>& strides) {
   Dim last = 0;
-  for (int axis = 0; axis < shape.rank(); ++axis) last = last + (shape[axis] - 1) * strides[static_cast<std::size_t>(axis)];
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    last = last + (shape[axis] - 1) * strides[static_cast<std::size_t>(axis)];
   return last + 1;
 }
 
@@ -52,7 +53,6 @@ std::vector<int> number_buffers(Kernel& kernel) {
   return buffers;
 }
 
-
 }  // namespace
 
 std::vector<int> walking_loops(const AxisMap& axes, int operand_rank) {
@@ -71,7 +71,8 @@ AxisMap identity_axes(int rank) {
 
 // --- Lowering
 
-Lowering::Lowering(const Graph& graph) : program(std::make_shared<Program>()), graph_(graph), places_(graph.nodes.size()) {
+Lowering::Lowering(const Graph& graph)
+    : program(std::make_shared<Program>()), graph_(graph), places_(graph.nodes.size()) {
   program->scope = graph.scope;
   program->checks = graph.checks;
   for (ValueId id : graph.inputs) {
@@ -79,8 +80,8 @@ Lowering::Lowering(const Graph& graph) : program(std::make_shared<Program>()), g
     const auto& input = node.attributes.as<InputAttributes>();
     program->inputs.push_back({node.type().dtype, node.type().shape, input.strides});
     Layout layout = input.strides.empty() ? dense_layout(node.type().shape) : Layout{0, input.strides};
-    Dim elements = input.strides.empty() ? node.type().shape.element_count()
-                                         : reached_elements(node.type().shape, input.strides);
+    Dim elements =
+        input.strides.empty() ? node.type().shape.element_count() : reached_elements(node.type().shape, input.strides);
     places_[static_cast<std::size_t>(id)] = {add_buffer(ProgramBuffer::input, node.type().dtype, elements), layout};
   }
   for (ValueId id : graph.results) {
@@ -203,7 +204,8 @@ Place LowerCall::dense(int number) {
   std::vector<Dim> strides = dense_strides(type.shape);
   bool is_dense = is_constant(given.layout.offset, 0);
   for (std::size_t axis = 0; axis < strides.size(); ++axis)
-    is_dense &= identical(strides[axis], given.layout.strides[axis]) || is_constant(type.shape[static_cast<int>(axis)], 1);
+    is_dense &=
+        identical(strides[axis], given.layout.strides[axis]) || is_constant(type.shape[static_cast<int>(axis)], 1);
   if (is_dense) return given;
   Place to = temporary(type.dtype, type.shape);
   Place operands[] = {given};
@@ -240,7 +242,8 @@ void LowerCall::kernel(Kernel given, std::vector<cpu::KernelCheck> checks) {
   Kernel kernel = given.accumulate ? given : collapse_loops(given);
   std::vector<int> buffers = number_buffers(kernel);
   auto step = std::make_unique<cpu::KernelStep>(std::move(kernel), buffers, std::move(checks));
-  for (int buffer : buffers) step->buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
+  for (int buffer : buffers)
+    step->buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
   const Kernel& final_kernel = step->kernel();
   step->reads = buffers;
   step->writes = {buffers[static_cast<std::size_t>(final_kernel.result.buffer)]};
@@ -266,7 +269,8 @@ void LowerCall::map(const Shape& space, std::span<const Place> operands, std::sp
 void LowerCall::step(std::unique_ptr<Step> step) { lowering_.program->steps.push_back(std::move(step)); }
 
 void LowerCall::bind_late(const Dim& symbol, const Place& place) {
-  lowering_.program->late.push_back({static_cast<int>(lowering_.program->steps.size()) - 1, place.buffer, *symbol.as_symbol()});
+  lowering_.program->late.push_back(
+      {static_cast<int>(lowering_.program->steps.size()) - 1, place.buffer, *symbol.as_symbol()});
 }
 
 std::shared_ptr<Program> lower(const Graph& graph) {

@@ -34,8 +34,8 @@ class ReduceLowering {
   }
   bool is_position() const { return row_.combine == Combine::argmax || row_.combine == Combine::argmin; }
 
-  /// Floating sums and products round differently in another order, and the order must follow from sizes alone: a view is
-  /// packed, so that its loops merge, and its sum rounds, as those of dense memory.
+  /// Floating sums and products round differently in another order, and the order must follow from sizes alone: a view
+  /// is packed, so that its loops merge, and its sum rounds, as those of dense memory.
   bool order_matters() const {
     return is_floating(kernel_.body.dtype()) && (row_.combine == Combine::sum || row_.combine == Combine::product);
   }

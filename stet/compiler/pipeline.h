@@ -40,7 +40,8 @@ struct CompileReport {
   std::vector<Stage> stages;  // every pass, then "lower" and "code"
 };
 
-std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& options = {}, CompileReport* report = nullptr);
+std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& options = {},
+                                 CompileReport* report = nullptr);
 
 // --- the passes, one file each
 

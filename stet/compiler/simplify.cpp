@@ -24,7 +24,8 @@ bool changes_nothing(const Graph& graph, const Node& node) {
   if (!view || !identical(view->offset, 0)) return false;
   std::vector<Dim> dense = dense_strides(node.type().shape);
   for (std::size_t i = 0; i < dense.size(); ++i) {
-    bool unit = node.type().shape[static_cast<int>(i)].is_constant() && node.type().shape[static_cast<int>(i)].constant() == 1;
+    bool unit =
+        node.type().shape[static_cast<int>(i)].is_constant() && node.type().shape[static_cast<int>(i)].constant() == 1;
     if (!unit && !identical(dense[i], view->strides[i])) return false;
   }
   return true;

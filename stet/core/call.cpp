@@ -22,7 +22,8 @@ struct OpenFrame {
   const char* name = nullptr;
   Where where;
 };
-// initial-exec: one load instead of a call, on every op's way. It is small, which fits the room kept for opened libraries.
+// initial-exec: one load instead of a call, on every op's way. It is small, which fits the room kept for opened
+// libraries.
 [[gnu::tls_model("initial-exec")]] constinit thread_local OpenFrame this_thread_frame;
 OpenFrame& open_frame() { return this_thread_frame; }
 
@@ -58,15 +59,14 @@ Operand number_operand(const In& number, DType dtype) {
                   "use a number below 2^63");
   std::int64_t value = number.kind() == In::Kind::size ? number.size().value(number.where()) : number.integer();
   if (!is_floating(dtype) && (value < row(dtype).lowest || value > row(dtype).highest))
-    throw Problem(text("the number ", value, " is out of range for ", dtype),
-                  text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type"));
+    throw Problem(
+        text("the number ", value, " is out of range for ", dtype),
+        text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type"));
   convert_element(DType::i64, &value, dtype, &out.bits);
   return out;
 }
 
-Tensor scalar_tensor(const Operand& number) {
-  return creation::copied(number.dtype, &number.bits, 1, Shape(), {});
-}
+Tensor scalar_tensor(const Operand& number) { return creation::copied(number.dtype, &number.bits, 1, Shape(), {}); }
 
 /// The types that C++ numbers take: in a map beside tensors theirs, elsewhere their own.
 void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out) {
@@ -159,8 +159,9 @@ Where frame_where() { return open_frame().where; }
 
 void throw_user_error(const char* op, std::span<const char* const> names, std::span<const In> operands,
                       const Problem& problem, Where where) {
-  std::string what = open_frame().name && std::string_view(open_frame().name) != op ? text(open_frame().name, ": ", op, ": ")
-                                                                                    : text(op, ": ");
+  std::string what = open_frame().name && std::string_view(open_frame().name) != op
+                         ? text(open_frame().name, ": ", op, ": ")
+                         : text(op, ": ");
   what += problem.text();
   std::string list;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -193,7 +194,8 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
       if (given[i].kind() != In::Kind::tensor) continue;
       const Tensor& tensor = given[i].tensor();
       if (!tensor.defined())
-        throw Problem("an operand is an undefined tensor", "a default-made Tensor holds nothing; assign a value to it first");
+        throw Problem("an operand is an undefined tensor",
+                      "a default-made Tensor holds nothing; assign a value to it first");
       operands[i].tensor = tensor.node();
     }
     type_numbers(op, given, operands);

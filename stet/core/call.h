@@ -9,8 +9,8 @@
 
 namespace stet {
 
-/// Runs an op on its operands: infers the result type and runs the op's program, compiled on first use. A Problem of the
-/// op becomes a UserError with its name, operands, their types and the caller's line.
+/// Runs an op on its operands: infers the result type and runs the op's program, compiled on first use. A Problem of
+/// the op becomes a UserError with its name, operands, their types and the caller's line.
 Tensor call(const OpDef& op, std::span<const In> operands, AttributesView attributes = {});
 inline Tensor call(const OpDef& op, std::initializer_list<In> operands, AttributesView attributes = {}) {
   return call(op, std::span<const In>(operands.begin(), operands.size()), attributes);

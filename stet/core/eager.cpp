@@ -19,10 +19,10 @@
 namespace stet {
 namespace {
 
-// Two caches. The first, per thread, is keyed by everything concrete (sizes included) and holds a program bound to those
-// sizes: a hit costs a hash and a comparison, and cannot change which program serves a call. The second, shared, is keyed
-// by what a program is compiled for (op, attributes, dtypes, ranks, which operands are strided) and holds programs whose
-// facts are tried in order of creation.
+// Two caches. The first, per thread, is keyed by everything concrete (sizes included) and holds a program bound to
+// those sizes: a hit costs a hash and a comparison, and cannot change which program serves a call. The second, shared,
+// is keyed by what a program is compiled for (op, attributes, dtypes, ranks, which operands are strided) and holds
+// programs whose facts are tried in order of creation.
 
 /// The concrete signature of a call, as words.
 class Words {
@@ -206,7 +206,8 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
 
   std::vector<ProgramInput> asked;
   for (ValueId id : graph.inputs)
-    asked.push_back({graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
+    asked.push_back(
+        {graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
   std::shared_ptr<Program> program = compile(substitute(graph, solve_facts(*scope)));
   // Calls are matched against the sizes as they come, one symbol per axis, and then against the facts.
   program->inputs = std::move(asked);
@@ -229,8 +230,8 @@ std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<cons
     if (!operand.tensor)
       concrete.push_back({});
     else
-      concrete.push_back({operand.tensor->size_span(), operand.tensor->dense ? std::span<const std::int64_t>()
-                                                                             : operand.tensor->stride_span()});
+      concrete.push_back({operand.tensor->size_span(),
+                          operand.tensor->dense ? std::span<const std::int64_t>() : operand.tensor->stride_span()});
   }
   binding_counter.fetch_add(1, std::memory_order_relaxed);
   std::vector<std::shared_ptr<Program>> candidates;
@@ -252,7 +253,8 @@ std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<cons
 
   std::shared_ptr<Program> program = compile_one(op, operands, attributes, where);
   std::optional<Bindings> bindings = program->accepts(concrete, dims);
-  if (!bindings) throw InternalError(text("the program of ", op.name, " does not accept its own sizes\n", program->str()));
+  if (!bindings)
+    throw InternalError(text("the program of ", op.name, " does not accept its own sizes\n", program->str()));
   {
     std::lock_guard lock(programs().guard);
     programs().known[key].push_back(program);

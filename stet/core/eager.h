@@ -15,7 +15,9 @@ struct Operand {
   std::uint64_t bits = 0;  // of a number: its element
 
   DType type() const { return tensor ? tensor->dtype : dtype; }
-  ValueType value_type() const { return tensor ? ValueType{tensor->dtype, tensor->shape()} : ValueType{dtype, Shape()}; }
+  ValueType value_type() const {
+    return tensor ? ValueType{tensor->dtype, tensor->shape()} : ValueType{dtype, Shape()};
+  }
 };
 
 /// Runs the op. Throws Problem.

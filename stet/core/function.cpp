@@ -34,8 +34,8 @@ struct LeafKey {
   Leaf::Kind kind;
   DType dtype = DType::f32;
   int rank = 0;
-  std::uint64_t bits = 0;       // number: its value; count: elements; Variable: its identity
-  std::string type = {};        // for people: "f32[x_0,5]"
+  std::uint64_t bits = 0;  // number: its value; count: elements; Variable: its identity
+  std::string type = {};   // for people: "f32[x_0,5]"
 };
 
 struct Entry {
@@ -44,9 +44,9 @@ struct Entry {
   std::shared_ptr<Program> program;
   std::vector<Trace::HiddenInput> hidden;
   std::vector<std::vector<std::int64_t>> hidden_sizes;
-  Leaves result_form;                  // counts and numbers as they are; tensors to be filled in
-  std::vector<Variable> written;       // in the order of the results after the function's own
-  std::vector<Variable> locked;        // all Variables, by id
+  Leaves result_form;             // counts and numbers as they are; tensors to be filled in
+  std::vector<Variable> written;  // in the order of the results after the function's own
+  std::vector<Variable> locked;   // all Variables, by id
   double trace_milliseconds = 0, compile_milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
 };
@@ -126,7 +126,8 @@ struct FunctionBase::State {
 
   std::string argument(int number) const {
     auto at = static_cast<std::size_t>(number);
-    return at < argument_names.size() ? text("argument ", number, " '", argument_names[at], "'") : text("argument ", number);
+    return at < argument_names.size() ? text("argument ", number, " '", argument_names[at], "'")
+                                      : text("argument ", number);
   }
   std::string symbol_name(int number) const {
     auto at = static_cast<std::size_t>(number);
@@ -155,7 +156,8 @@ std::vector<Tensor> tensor_arguments(const Leaves& arguments, Where where) {
 }
 
 /// The program's arguments fit: same leaves, and sizes that obey the facts.
-std::optional<Bindings> accepts(const Entry& entry, const std::vector<LeafKey>& key, const std::vector<Tensor>& inputs) {
+std::optional<Bindings> accepts(const Entry& entry, const std::vector<LeafKey>& key,
+                                const std::vector<Tensor>& inputs) {
   if (entry.key.size() != key.size()) return std::nullopt;
   for (std::size_t i = 0; i < key.size(); ++i)
     if (!same_key(entry.key[i], key[i])) return std::nullopt;
@@ -218,16 +220,19 @@ Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector
     trace.graph.results.push_back(trace.lift(variable.current, where));
     entry.written.push_back(variable.variable);
   }
-  std::sort(entry.locked.begin(), entry.locked.end(), [](const Variable& a, const Variable& b) { return a.id() < b.id(); });
+  std::sort(entry.locked.begin(), entry.locked.end(),
+            [](const Variable& a, const Variable& b) { return a.id() < b.id(); });
   entry.hidden = std::move(trace.hidden);
   entry.hidden_sizes.clear();
   for (const Trace::HiddenInput& hidden : entry.hidden)
-    entry.hidden_sizes.push_back((hidden.captured.defined() ? hidden.captured.shape() : hidden.variable.shape()).sizes());
+    entry.hidden_sizes.push_back(
+        (hidden.captured.defined() ? hidden.captured.shape() : hidden.variable.shape()).sizes());
   entry.result_form = std::move(results);
   return std::move(trace.graph);
 }
 
-std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, const std::vector<int>& owners, Where call_where) {
+std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, const std::vector<int>& owners,
+                                                       Where call_where) {
   auto entry = std::make_shared<Entry>();
   auto start = Clock::now();
   Graph graph = trace_once(arguments, owners, *entry);
@@ -237,11 +242,12 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, 
     Graph second = trace_once(arguments, owners, again);
     if (fingerprint(graph) != fingerprint(second)) {
       Where line = first_difference(graph, second);
-      throw TraceError(error_text(text("tracing '", name, "' twice gave two different programs",
-                                       line.known() ? text("; they part at ", line.file, ":", line.line) : std::string()),
-                                  call_where,
-                                  "what host code computes (random numbers, clocks, counters) is frozen into the trace: pass "
-                                  "it as an argument, use stet::random, or a Variable"));
+      throw TraceError(
+          error_text(text("tracing '", name, "' twice gave two different programs",
+                          line.known() ? text("; they part at ", line.file, ":", line.line) : std::string()),
+                     call_where,
+                     "what host code computes (random numbers, clocks, counters) is frozen into the trace: pass "
+                     "it as an argument, use stet::random, or a Variable"));
     }
   }
   entry->trace_milliseconds = milliseconds_since(start);
@@ -263,8 +269,8 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, 
   return entry;
 }
 
-std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const std::vector<int>& owners, const Entry& made,
-                                                 Where call_where) {
+std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const std::vector<int>& owners,
+                                                 const Entry& made, Where call_where) {
   // The nearest trace: the fewest differences; the latest among equals.
   std::shared_ptr<Entry> nearest;
   std::size_t fewest = SIZE_MAX;
@@ -272,14 +278,16 @@ std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const 
   for (const Leaf& leaf : arguments) key.push_back(key_of(leaf));
   for (const std::shared_ptr<Entry>& entry : known()) {
     std::size_t different = entry->key.size() == key.size() ? 0 : 100;
-    for (std::size_t i = 0; i < std::min(key.size(), entry->key.size()); ++i) different += distance(entry->key[i], key[i]);
+    for (std::size_t i = 0; i < std::min(key.size(), entry->key.size()); ++i)
+      different += distance(entry->key[i], key[i]);
     if (different <= fewest) {
       fewest = different;
       nearest = entry;
     }
   }
-  std::string out = text("stet: tracing '", name, "' again (trace ", traces + 1, ")",
-                         call_where.known() ? text(", called at ", call_where.file, ":", call_where.line) : std::string(), "\n");
+  std::string out =
+      text("stet: tracing '", name, "' again (trace ", traces + 1, ")",
+           call_where.known() ? text(", called at ", call_where.file, ":", call_where.line) : std::string(), "\n");
   std::string fix;
   auto line = [&](const std::string& label, const std::string& what) {
     out += text("  ", label, std::string(label.size() < 16 ? 16 - label.size() : 1, ' '), what, "\n");
@@ -290,7 +298,8 @@ std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const 
     line(argument(owners[i]), text(nearest->key[i].type, " -> ", key[i].type, "   ", why));
     if (key[i].kind == Leaf::tensor && nearest->key[i].dtype != key[i].dtype)
       fix = text("cast(", symbol_name(owners[i]), ", ", nearest->key[i].dtype, ") before the call");
-    if (key[i].kind == Leaf::number) fix = "take a Tensor instead of a C++ number, then its value is an input of the program";
+    if (key[i].kind == Leaf::number)
+      fix = "take a Tensor instead of a C++ number, then its value is an input of the program";
   }
   if (fewest == 0 && !nearest->program->facts.empty()) {
     // The leaves agree: a fact about sizes does not hold.
@@ -306,7 +315,8 @@ std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const 
                           fact.reason.where.known() ? text(" at ", fact.reason.where.file, ":", fact.reason.where.line)
                                                     : std::string()));
   }
-  line("cost", text(rounded(made.trace_milliseconds + made.compile_milliseconds), " ms to trace and compile; the nearest trace took ",
+  line("cost", text(rounded(made.trace_milliseconds + made.compile_milliseconds),
+                    " ms to trace and compile; the nearest trace took ",
                     rounded(nearest->trace_milliseconds + nearest->compile_milliseconds), " ms and has served ",
                     nearest->calls.load(), nearest->calls.load() == 1 ? " call" : " calls"));
   if (!fix.empty()) line("fix", fix);
@@ -330,7 +340,8 @@ FunctionBase::FunctionBase(std::string_view name, std::size_t arity, Body body, 
       }
     }
     if (state_->argument_names.size() != arity)
-      throw UserError(error_text(text("function: \"", name, "\" names ", state_->argument_names.size(), " arguments, the callable takes ", arity),
+      throw UserError(error_text(text("function: \"", name, "\" names ", state_->argument_names.size(),
+                                      " arguments, the callable takes ", arity),
                                  where, "list every argument once, or none"));
   }
 }
@@ -438,9 +449,8 @@ Leaves FunctionBase::call(Leaves arguments, std::vector<int> owners, Where where
       {
         std::lock_guard entries(state.guard);
         if (state.entries.size() >= static_cast<std::size_t>(std::max(state.options.max_traces, 1))) {
-          auto least = std::min_element(state.entries.begin(), state.entries.end(), [](const auto& a, const auto& b) {
-            return a->calls.load() < b->calls.load();
-          });
+          auto least = std::min_element(state.entries.begin(), state.entries.end(),
+                                        [](const auto& a, const auto& b) { return a->calls.load() < b->calls.load(); });
           explanation += text("  warning         ", state.entries.size(), " traces are kept at most; one that served ",
                               (*least)->calls.load(), " calls is forgotten\n");
           state.entries.erase(least);
@@ -477,8 +487,10 @@ std::string FunctionBase::explain() const {
                 rounded(entry->trace_milliseconds), " ms, compiled in ", rounded(entry->compile_milliseconds), " ms, ",
                 entry->calls.load(), " calls\n");
     for (const Fact& fact : entry->program->facts)
-      out += text("    fact ", fact, ", for ", fact.reason.asker,
-                  fact.reason.where.known() ? text(" at ", fact.reason.where.file, ":", fact.reason.where.line) : std::string(), "\n");
+      out += text(
+          "    fact ", fact, ", for ", fact.reason.asker,
+          fact.reason.where.known() ? text(" at ", fact.reason.where.file, ":", fact.reason.where.line) : std::string(),
+          "\n");
     for (const Trace::HiddenInput& hidden : entry->hidden)
       out += hidden.captured.defined()
                  ? text("    captured ", hidden.captured.dtype(), hidden.captured.shape(), ", a constant\n")

@@ -53,12 +53,14 @@ class Function<R(A...)> : public FunctionBase {
   static_assert((!(std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>)&&...),
                 "a traced function takes its parameters by value or const&: writing to an argument would happen while "
                 "tracing only; return the new value instead");
-  static_assert((structure::Known<std::remove_cvref_t<A>> && ...),
-                "an argument of a traced function is a Tensor, a Variable, a number, or a tuple, pair, vector or aggregate "
-                "(with STET_FIELDS) of them");
+  static_assert(
+      (structure::Known<std::remove_cvref_t<A>> && ...),
+      "an argument of a traced function is a Tensor, a Variable, a number, or a tuple, pair, vector or aggregate "
+      "(with STET_FIELDS) of them");
 
  public:
-  Function(std::string_view name, std::function<R(A...)> callable, FunctionOptions options = {}, Where where = Where::here())
+  Function(std::string_view name, std::function<R(A...)> callable, FunctionOptions options = {},
+           Where where = Where::here())
       : FunctionBase(name, sizeof...(A), erased(std::move(callable)), options, where) {}
 
   R operator()(A... arguments, Where where = Where::here()) const {
@@ -107,18 +109,21 @@ struct CallSignature<R (*)(A...)> {
   using type = R(A...);
 };
 template <class F>
-concept PlainCallable = requires { typename CallSignature<std::decay_t<F>>::type; };
+concept PlainCallable = requires {
+  typename CallSignature<std::decay_t<F>>::type;
+};
 
 /// A traced function of a lambda or function pointer. The name may list the arguments: "train_step(x, y)".
 template <PlainCallable F>
 Function<typename CallSignature<std::decay_t<F>>::type> function(std::string_view name, F&& callable,
-                                                                 FunctionOptions options = {}, Where where = Where::here()) {
+                                                                 FunctionOptions options = {},
+                                                                 Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
 }
 /// For a generic or overloaded callable: function<Tensor(Tensor)>("f(x)", …).
 template <class Signature, class F>
-requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable, FunctionOptions options = {},
-                                                         Where where = Where::here()) {
+requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable,
+                                                         FunctionOptions options = {}, Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
 }
 

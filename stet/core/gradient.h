@@ -14,8 +14,13 @@ class GradientCall {
  public:
   GradientCall(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes, Tensor output, Tensor d,
                std::vector<bool> wanted)
-      : op_(op), inputs_(inputs), attributes_(attributes), output_(std::move(output)), d_(std::move(d)),
-        wanted_(std::move(wanted)), results_(inputs.size()) {}
+      : op_(op),
+        inputs_(inputs),
+        attributes_(attributes),
+        output_(std::move(output)),
+        d_(std::move(d)),
+        wanted_(std::move(wanted)),
+        results_(inputs.size()) {}
 
   const OpDef& op() const { return op_; }
   int input_count() const { return static_cast<int>(inputs_.size()); }

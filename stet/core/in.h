@@ -10,8 +10,8 @@
 
 namespace stet {
 
-/// A tensor, the value of a Variable, a size or a C++ number, with the line it was written on. Never allocates. A number stays a
-/// number: it takes the other operands' type, as DESIGN "Same numbers" says.
+/// A tensor, the value of a Variable, a size or a C++ number, with the line it was written on. Never allocates. A
+/// number stays a number: it takes the other operands' type, as docs/numbers.md says.
 class In {
  public:
   enum class Kind : std::uint8_t { tensor, size, integer, real };

@@ -1,7 +1,7 @@
 // Structure: arguments and results of a traced function as flat lists of leaves, and back.
 //
-// A leaf is a tensor, a Variable or a C++ number. Tuples, pairs, arrays, vectors and aggregates with STET_FIELDS are made
-// of leaves; how many elements a vector has is part of the structure.
+// A leaf is a tensor, a Variable or a C++ number. Tuples, pairs, arrays, vectors and aggregates with STET_FIELDS are
+// made of leaves; how many elements a vector has is part of the structure.
 #pragma once
 #include <array>
 #include <bit>
@@ -71,7 +71,10 @@ struct Of<Variable> {
 template <Number T>
 struct Of<T> {
   static void write(const T& v, Leaves& out) {
-    Leaf leaf{.kind = Leaf::number, .dtype = std::is_same_v<T, bool> ? DType::bool_ : std::is_floating_point_v<T> ? DType::f64 : DType::i64};
+    Leaf leaf{.kind = Leaf::number,
+              .dtype = std::is_same_v<T, bool>       ? DType::bool_
+                       : std::is_floating_point_v<T> ? DType::f64
+                                                     : DType::i64};
     static_assert(sizeof(T) <= 8);
     std::memcpy(&leaf.bits, &v, sizeof v);
     out.push_back(leaf);
@@ -113,11 +116,14 @@ struct Of<std::vector<T>> {
   }
 };
 template <class T>
-concept WithFields = requires(T& v) { v.stet_fields([](const char*, auto&) {}); };
+concept WithFields = requires(T& v) {
+  v.stet_fields([](const char*, auto&) {});
+};
 template <WithFields T>
 struct Of<T> {
   static void write(const T& v, Leaves& out) {
-    const_cast<T&>(v).stet_fields([&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::write(field, out); });
+    const_cast<T&>(v).stet_fields(
+        [&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::write(field, out); });
   }
   static T read(LeafReader& in) {
     T v{};
@@ -127,7 +133,9 @@ struct Of<T> {
 };
 
 template <class T>
-concept Known = requires(const T& v, Leaves& out) { Of<T>::write(v, out); };
+concept Known = requires(const T& v, Leaves& out) {
+  Of<T>::write(v, out);
+};
 
 }  // namespace structure
 }  // namespace stet

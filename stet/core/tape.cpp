@@ -25,8 +25,8 @@ struct GradientTape::State {
   bool recording = true;
   bool spent = false;
   std::vector<TapeRecord> records;
-  std::unordered_set<const TensorNode*> tracked;  // depend on something watched
-  std::vector<Tensor> watched;                    // kept alive
+  std::unordered_set<const TensorNode*> tracked;                     // depend on something watched
+  std::vector<Tensor> watched;                                       // kept alive
   std::unordered_map<const TensorNode*, std::uint64_t> variable_of;  // tensors read from Variables
 
   bool tracks(const Tensor& tensor) const { return tracked.contains(tensor.node()); }
@@ -155,7 +155,8 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, c
       auto found = of_variable.find(source.variable.id());
       out.push_back(found == of_variable.end() ? Tensor() : found->second);
     } else {
-      out.push_back(gradients.find(defined_node(source.tensor, "gradient", where).dtype == DType::bool_ ? nullptr : source.tensor.node()));
+      out.push_back(gradients.find(
+          defined_node(source.tensor, "gradient", where).dtype == DType::bool_ ? nullptr : source.tensor.node()));
     }
   }
   return out;

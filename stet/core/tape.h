@@ -27,8 +27,9 @@ struct GradientTapeOptions {
   bool persistent = false;  // gradient() may be called more than once
 };
 
-/// Records on the thread that made it, from its making to its end. Trainable Variables are watched by themselves, tensors
-/// after watch(). Gradients are ops like any other: a tape around another records them, which gives second derivatives.
+/// Records on the thread that made it, from its making to its end. Trainable Variables are watched by themselves,
+/// tensors after watch(). Gradients are ops like any other: a tape around another records them, which gives second
+/// derivatives.
 ///
 ///   GradientTape tape;
 ///   Tensor loss = mean(square(matmul(x, w) - y));
@@ -43,10 +44,11 @@ class STET_API GradientTape {
   /// From here on, what is computed from the tensor is recorded. Only floating tensors have gradients (UserError).
   void watch(const Tensor& tensor, Where where = Where::here());
 
-  /// d(sum of target)/d(source), of the source's shape and type; undefined where the target does not depend on it. A tape
-  /// that is not persistent stops recording and gives gradients once; a second time is a UserError.
+  /// d(sum of target)/d(source), of the source's shape and type; undefined where the target does not depend on it. A
+  /// tape that is not persistent stops recording and gives gradients once; a second time is a UserError.
   Tensor gradient(const Tensor& target, const Source& source, Where where = Where::here());
-  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources, Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources,
+                               Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Variable>& sources, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where = Where::here());
 

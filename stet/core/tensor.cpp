@@ -120,8 +120,8 @@ const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where wh
   const TensorNode& node = defined_node(tensor, what, where);
   if (!node.traced) return node;
   if (!node.traced->life->trace)
-    throw TraceError(error_text(text(what, ": the tensor ", node.dtype, node.shape(), " has leaked out of the trace of '",
-                                     node.traced->life->function, "'"),
+    throw TraceError(error_text(text(what, ": the tensor ", node.dtype, node.shape(),
+                                     " has leaked out of the trace of '", node.traced->life->function, "'"),
                                 where, "return it from the function, or assign it to a Variable"));
   throw TraceError(error_text(text(what, ": the value of ", node.dtype, node.shape(), " does not exist while '",
                                    node.traced->life->function, "' is being traced"),
@@ -140,9 +140,9 @@ Dim Tensor::dim(int axis, Where where) const {
   const TensorNode& node = defined_node(*this, "dim", where);
   int at = axis < 0 ? axis + node.rank : axis;
   if (at < 0 || at >= node.rank)
-    throw UserError(error_text(text("dim: axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
-                               node.rank ? text("allowed are ", -node.rank, " to ", node.rank - 1)
-                                         : std::string("a scalar has no axes")));
+    throw UserError(error_text(
+        text("dim: axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
+        node.rank ? text("allowed are ", -node.rank, " to ", node.rank - 1) : std::string("a scalar has no axes")));
   return node.traced ? node.traced->shape[at] : Dim(node.sizes[at]);
 }
 
@@ -157,26 +157,49 @@ void convert_element(DType from, const void* source, DType to, void* target) {
     return value;
   };
   switch (from) {
-    case DType::bool_: integer = load(std::uint8_t{}) != 0; break;
-    case DType::u8: integer = load(std::uint8_t{}); break;
-    case DType::i8: integer = load(std::int8_t{}); break;
-    case DType::i16: integer = load(std::int16_t{}); break;
-    case DType::i32: integer = load(std::int32_t{}); break;
-    case DType::i64: integer = load(std::int64_t{}); break;
-    case DType::f16: real = static_cast<float>(load(Half())); break;
-    case DType::bf16: real = static_cast<float>(load(BFloat16())); break;
-    case DType::f32: real = load(float{}); break;
-    case DType::f64: real = load(double{}); break;
+    case DType::bool_:
+      integer = load(std::uint8_t{}) != 0;
+      break;
+    case DType::u8:
+      integer = load(std::uint8_t{});
+      break;
+    case DType::i8:
+      integer = load(std::int8_t{});
+      break;
+    case DType::i16:
+      integer = load(std::int16_t{});
+      break;
+    case DType::i32:
+      integer = load(std::int32_t{});
+      break;
+    case DType::i64:
+      integer = load(std::int64_t{});
+      break;
+    case DType::f16:
+      real = static_cast<float>(load(Half()));
+      break;
+    case DType::bf16:
+      real = static_cast<float>(load(BFloat16()));
+      break;
+    case DType::f32:
+      real = load(float{});
+      break;
+    case DType::f64:
+      real = load(double{});
+      break;
   }
   auto store = [&](auto value) { std::memcpy(target, &value, sizeof value); };
   if (is_floating(to)) {
     if (!is_floating(from)) real = static_cast<double>(integer);
     switch (to) {
-      case DType::f16: return store(Half(static_cast<float>(real)));
-      case DType::bf16: return store(BFloat16(static_cast<float>(real)));
+      case DType::f16:
+        return store(Half(static_cast<float>(real)));
+      case DType::bf16:
+        return store(BFloat16(static_cast<float>(real)));
       case DType::f32:
         return is_floating(from) ? store(static_cast<float>(real)) : store(static_cast<float>(integer));
-      default: return store(real);
+      default:
+        return store(real);
     }
   }
   if (is_floating(from)) {
@@ -194,10 +217,14 @@ void convert_element(DType from, const void* source, DType to, void* target) {
     integer = integer != 0;
   }
   switch (size_of(to)) {
-    case 1: return store(static_cast<std::uint8_t>(integer));
-    case 2: return store(static_cast<std::uint16_t>(integer));
-    case 4: return store(static_cast<std::uint32_t>(integer));
-    default: return store(integer);
+    case 1:
+      return store(static_cast<std::uint8_t>(integer));
+    case 2:
+      return store(static_cast<std::uint16_t>(integer));
+    case 4:
+      return store(static_cast<std::uint32_t>(integer));
+    default:
+      return store(integer);
   }
 }
 
@@ -206,8 +233,9 @@ void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> 
   std::int64_t offset = 0;
   if (position.size() == 0) {
     if (node.element_count() != 1)
-      throw UserError(error_text(text("item: ", node.dtype, node.shape(), " has ", node.element_count(), " elements, not one"),
-                                 where, "name a position, item<float>({0, 1}), or use to_vector()"));
+      throw UserError(
+          error_text(text("item: ", node.dtype, node.shape(), " has ", node.element_count(), " elements, not one"),
+                     where, "name a position, item<float>({0, 1}), or use to_vector()"));
   } else {
     if (position.size() != node.rank)
       throw UserError(error_text(text("item: ", position.size(), " positions for ", node.dtype, node.shape()), where,
@@ -216,16 +244,18 @@ void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> 
     for (std::int64_t p : position) {
       std::int64_t size = node.sizes[axis], at = p < 0 ? p + size : p;
       if (at < 0 || at >= size)
-        throw UserError(error_text(
-            text("item: position ", p, " of axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
-            size ? text("allowed are ", -size, " to ", size - 1) : std::string("the axis is empty")));
+        throw UserError(
+            error_text(text("item: position ", p, " of axis ", axis, " is out of range for ", node.dtype, node.shape()),
+                       where, size ? text("allowed are ", -size, " to ", size - 1) : std::string("the axis is empty")));
       offset += at * node.strides[axis++];
     }
   }
   convert_element(node.dtype, node.data + offset * size_of(node.dtype), as, out);
 }
 
-std::int64_t Tensor::element_count(Where where) const { return concrete_node(*this, "to_vector", where).element_count(); }
+std::int64_t Tensor::element_count(Where where) const {
+  return concrete_node(*this, "to_vector", where).element_count();
+}
 
 void Tensor::copy_elements(DType dtype, void* out, Where where) const {
   const TensorNode& node = concrete_node(*this, "to_vector", where);
@@ -255,8 +285,8 @@ const void* Tensor::dense_data(DType dtype, Where where) const {
     throw UserError(error_text(text("data: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
   if (!node.dense)
-    throw UserError(error_text(text("data: ", node.dtype, node.shape(), " is a view that is not dense in memory"), where,
-                               "take contiguous() first and keep it while you use its data"));
+    throw UserError(error_text(text("data: ", node.dtype, node.shape(), " is a view that is not dense in memory"),
+                               where, "take contiguous() first and keep it while you use its data"));
   return node.data;
 }
 
@@ -270,8 +300,8 @@ Tensor Tensor::contiguous(Where where) const {
 Tensor::operator bool() const {
   bool out = false;
   if (defined() && !node_->traced && node_->element_count() != 1)
-    throw UserError(error_text(text("bool: the truth of ", node_->dtype, node_->shape(), " with ", node_->element_count(),
-                                    " elements is not defined"),
+    throw UserError(error_text(text("bool: the truth of ", node_->dtype, node_->shape(), " with ",
+                                    node_->element_count(), " elements is not defined"),
                                {}, "reduce it to one element first, for example max(x) or sum(x)"));
   read_item(DType::bool_, &out, {}, {});
   return out;
@@ -314,8 +344,9 @@ Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& sha
   std::vector<std::int64_t> sizes = sizes_of(shape, "tensor", where);
   std::int64_t wanted = count_of(sizes, dtype, "tensor", where);
   if (wanted != static_cast<std::int64_t>(count))
-    throw UserError(error_text(text("tensor: ", count, " values do not fill ", dtype, shape, ", which has ", wanted, " elements"),
-                               where, "give as many values as the product of the sizes"));
+    throw UserError(
+        error_text(text("tensor: ", count, " values do not fill ", dtype, shape, ", which has ", wanted, " elements"),
+                   where, "give as many values as the product of the sizes"));
   Buffer buffer = memory_for(wanted, shape, dtype, "tensor", where);
   if (count) std::memcpy(buffer.data(), data, count * static_cast<std::size_t>(size_of(dtype)));
   return dense_tensor(dtype, sizes, std::move(buffer));
@@ -334,14 +365,16 @@ Tensor tensor(const Dim& size, Where where) {
   return creation::copied(DType::i64, &value, 1, Shape(), where);
 }
 
-Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void*), void* context, Where where) {
+Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void*), void* context,
+                   Where where) {
   std::vector<std::int64_t> sizes = creation::sizes_of(shape, "from_memory", where);
   std::int64_t count = creation::count_of(sizes, dtype, "from_memory", where);
   if (count && !data) throw UserError(error_text(text("from_memory: no memory for ", dtype, shape), where, ""));
   if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(dtype)) != 0)
     throw UserError(error_text(text("from_memory: the address is not a multiple of the size of ", dtype), where,
                                "align the memory to its elements"));
-  Buffer buffer = Buffer::foreign(const_cast<void*>(data), static_cast<std::size_t>(count * size_of(dtype)), release, context);
+  Buffer buffer =
+      Buffer::foreign(const_cast<void*>(data), static_cast<std::size_t>(count * size_of(dtype)), release, context);
   return dense_tensor(dtype, sizes, std::move(buffer));
 }
 
@@ -349,7 +382,8 @@ namespace {
 
 Tensor filled(const Shape& shape, DType dtype, const void* element, const char* what, Where where) {
   // Sizes that are not known yet: one element, repeated by the program.
-  if (!shape.is_constant()) return core_ops.broadcast_to(In(creation::copied(dtype, element, 1, Shape(), where), where), shape);
+  if (!shape.is_constant())
+    return core_ops.broadcast_to(In(creation::copied(dtype, element, 1, Shape(), where), where), shape);
   std::vector<std::int64_t> sizes = creation::sizes_of(shape, what, where);
   std::int64_t count = creation::count_of(sizes, dtype, what, where);
   Buffer buffer = creation::memory_for(count, shape, dtype, what, where);
@@ -360,10 +394,18 @@ Tensor filled(const Shape& shape, DType dtype, const void* element, const char* 
     std::fill(to, to + count, value);
   };
   switch (size_of(dtype)) {
-    case 1: fill(std::uint8_t{}); break;
-    case 2: fill(std::uint16_t{}); break;
-    case 4: fill(std::uint32_t{}); break;
-    default: fill(std::uint64_t{}); break;
+    case 1:
+      fill(std::uint8_t{});
+      break;
+    case 2:
+      fill(std::uint16_t{});
+      break;
+    case 4:
+      fill(std::uint32_t{});
+      break;
+    default:
+      fill(std::uint64_t{});
+      break;
   }
   return dense_tensor(dtype, sizes, std::move(buffer));
 }
@@ -420,7 +462,8 @@ Tensor arange(const Dim& count, Where where) {
   }
   std::int64_t n = count.value(where);
   if (n < 0) throw UserError(error_text(text("arange: the count ", n, " is negative"), where, ""));
-  Buffer buffer = creation::memory_for(creation::count_of({n}, DType::i64, "arange", where), {n}, DType::i64, "arange", where);
+  Buffer buffer =
+      creation::memory_for(creation::count_of({n}, DType::i64, "arange", where), {n}, DType::i64, "arange", where);
   auto* to = reinterpret_cast<std::int64_t*>(buffer.data());
   for (std::int64_t i = 0; i < n; ++i) to[i] = i;
   std::int64_t sizes[] = {n};
@@ -432,7 +475,8 @@ Tensor arange(const Dim& count, Where where) {
 bool compare(const Dim& left, Relation relation, const Dim& right, Where where) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   SymbolScope* scope = left.scope() ? left.scope() : right.scope();
-  if (!scope) throw TraceError(error_text("a size of an ended trace was compared", where, "use sizes inside the function"));
+  if (!scope)
+    throw TraceError(error_text("a size of an ended trace was compared", where, "use sizes inside the function"));
   return scope->decide(left, relation, right, where);
 }
 

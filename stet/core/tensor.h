@@ -173,7 +173,8 @@ Tensor tensor(T value) {
 }
 template <Element T>
 Tensor tensor(std::initializer_list<T> values, Where where = Where::here()) {
-  return creation::copied(dtype_of<T>, values.begin(), values.size(), {static_cast<std::int64_t>(values.size())}, where);
+  return creation::copied(dtype_of<T>, values.begin(), values.size(), {static_cast<std::int64_t>(values.size())},
+                          where);
 }
 template <Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::here()) {
@@ -188,7 +189,8 @@ Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where 
                           {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, where);
 }
 template <Element T>
-Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks, Where where = Where::here()) {
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
+              Where where = Where::here()) {
   std::size_t rows = blocks.size() ? blocks.begin()->size() : 0;
   std::size_t columns = rows ? blocks.begin()->begin()->size() : 0;
   std::vector<unsigned char> bytes;
@@ -200,10 +202,10 @@ Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<
       bytes.insert(bytes.end(), first, first + row.size() * sizeof(T));
     }
   }
-  return creation::copied(dtype_of<T>, bytes.data(), bytes.size() / sizeof(T),
-                          {static_cast<std::int64_t>(blocks.size()), static_cast<std::int64_t>(rows),
-                           static_cast<std::int64_t>(columns)},
-                          where);
+  return creation::copied(
+      dtype_of<T>, bytes.data(), bytes.size() / sizeof(T),
+      {static_cast<std::int64_t>(blocks.size()), static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
+      where);
 }
 /// A copy of a vector, of one axis or of the given shape.
 template <Element T>
@@ -212,7 +214,8 @@ Tensor tensor(const std::vector<T>& values, Where where = Where::here()) {
     std::vector<unsigned char> bytes(values.begin(), values.end());
     return creation::copied(DType::bool_, bytes.data(), bytes.size(), {static_cast<std::int64_t>(bytes.size())}, where);
   } else {
-    return creation::copied(dtype_of<T>, values.data(), values.size(), {static_cast<std::int64_t>(values.size())}, where);
+    return creation::copied(dtype_of<T>, values.data(), values.size(), {static_cast<std::int64_t>(values.size())},
+                            where);
   }
 }
 template <Element T>
@@ -225,14 +228,15 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Wh
   }
 }
 template <class T>
-requires Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape, Where where = Where::here()) {
+requires Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape,
+                                                       Where where = Where::here()) {
   return creation::copied(dtype_of<std::remove_const_t<T>>, values.data(), values.size(), shape, where);
 }
 /// A scalar with a size's value, i64.
 STET_API Tensor tensor(const Dim& size, Where where = Where::here());
 
-/// A tensor over memory of yours, not copied: it must hold what `shape` says and stay unchanged until `release(context)`
-/// is called, when the last tensor that uses it is gone.
+/// A tensor over memory of yours, not copied: it must hold what `shape` says and stay unchanged until
+/// `release(context)` is called, when the last tensor that uses it is gone.
 STET_API Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void* context),
                             void* context, Where where = Where::here());
 

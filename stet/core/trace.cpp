@@ -29,7 +29,8 @@ OpenTrace::~OpenTrace() {
 }
 
 Trace::Trace(std::string function)
-    : life_(std::make_shared<TraceLife>(TraceLife{this, std::move(function)})), scope_(std::make_shared<RecordingScope>()) {
+    : life_(std::make_shared<TraceLife>(TraceLife{this, std::move(function)})),
+      scope_(std::make_shared<RecordingScope>()) {
   graph.scope = scope_;
 }
 

@@ -30,7 +30,7 @@ struct TracedValue {
 /// A Variable that a traced function uses.
 struct TracedVariable {
   Variable variable;
-  Tensor current;        // its value at this point of the program
+  Tensor current;  // its value at this point of the program
   bool written = false;
 };
 

@@ -33,8 +33,8 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
   for (int axis = 0; fits && axis < node.rank; ++axis)
     fits = require(node.shape()[axis], Relation::equal, variable.shape[axis], {what, "size of the Variable", where});
   if (!fits)
-    throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "), "of ",
-                                    variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
+    throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "),
+                                    "of ", variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
                                where, "a Variable keeps its type and shape; cast or reshape the value"));
   return tensor;
 }

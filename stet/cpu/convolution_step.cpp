@@ -85,10 +85,12 @@ class BoundConvolution : public BoundStep {
     int bytes = size_of(step_.computed);
     Buffer scratch = Buffer::allocate(static_cast<std::size_t>(std::max<std::int64_t>(count * depth_, 1) * bytes));
     // The kernel counts rows from the first of all: its memory begins `begin` rows before the scratch block does.
-    std::uintptr_t first = reinterpret_cast<std::uintptr_t>(scratch.data()) - static_cast<std::uintptr_t>(begin * depth_ * bytes);
+    std::uintptr_t first =
+        reinterpret_cast<std::uintptr_t>(scratch.data()) - static_cast<std::uintptr_t>(begin * depth_ * bytes);
     void* buffers[] = {table[step_.input], reinterpret_cast<void*>(first)};
     KernelStatus status;
-    if (depth_ > 0 && step_.function_(buffers, numbers_.data(), begin * runs_per_row_, end * runs_per_row_, &status) != 0)
+    if (depth_ > 0 &&
+        step_.function_(buffers, numbers_.data(), begin * runs_per_row_, end * runs_per_row_, &status) != 0)
       throw InternalError(text("a convolution reads outside its input\n", step_.patches.str()));
     GemmArguments arguments;
     arguments.m = count;

@@ -11,8 +11,8 @@ namespace stet::cpu {
 
 class ConvolutionStep : public Step {
  public:
-  /// Loops [batch, out height, out width, kernel height, kernel width, channels]; operand 0 reads `input`. The result is
-  /// set here: a matrix [rows, depth] in scratch memory.
+  /// Loops [batch, out height, out width, kernel height, kernel width, channels]; operand 0 reads `input`. The result
+  /// is set here: a matrix [rows, depth] in scratch memory.
   Kernel patches;
   Dim rows = 0, depth = 0, features = 0;
   DType computed = DType::f32, stored = DType::f32;

@@ -86,7 +86,9 @@ std::vector<Value> Reducer::join(std::span<const Value> left, std::span<const Va
 Value Reducer::finish(std::span<const Value> states) {
   std::vector<std::vector<Value>> parts;
   auto count = static_cast<std::size_t>(width());
-  for (std::size_t i = 0; i < states.size(); i += count) parts.emplace_back(states.begin() + static_cast<std::ptrdiff_t>(i), states.begin() + static_cast<std::ptrdiff_t>(i + count));
+  for (std::size_t i = 0; i < states.size(); i += count)
+    parts.emplace_back(states.begin() + static_cast<std::ptrdiff_t>(i),
+                       states.begin() + static_cast<std::ptrdiff_t>(i + count));
   for (std::size_t half = parts.size() / 2; half > 0; half /= 2)
     for (std::size_t i = 0; i < half; ++i) parts[i] = join(parts[i], parts[i + half]);
   std::vector<Value> state = parts[0];

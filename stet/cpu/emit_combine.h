@@ -11,8 +11,8 @@ namespace stet::cpu {
 /// a combined with b (sum, product, maximum, minimum); NaN wins in maximum and minimum; integers wrap.
 Value combine_values(LlvmBuilder& b, Combine combine, DType dtype, Value left, Value right);
 
-/// One accumulator: `width()` vectors that a reduction carries. argmax and argmin carry values and positions; among equal
-/// values the first position wins, and NaN beats every number, as in NumPy.
+/// One accumulator: `width()` vectors that a reduction carries. argmax and argmin carry values and positions; among
+/// equal values the first position wins, and NaN beats every number, as in NumPy.
 class Reducer {
  public:
   Reducer(LlvmBuilder& builder, Combine combine, DType dtype, int lanes);

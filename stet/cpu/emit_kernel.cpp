@@ -167,8 +167,8 @@ class KernelEmitter {
       if (moves_inside(through)) continue;
       Value vector = run.hoisted[static_cast<std::size_t>(indirection.operand)];
       Value index = widen(through.dtype, b.extract(vector, 0));
-      Value bad = b.bit_or(b.compare(LLVMIntSLT, index, b.index(0)),
-                           b.compare(LLVMIntSGE, index, number(indirection.extent)));
+      Value bad =
+          b.bit_or(b.compare(LLVMIntSLT, index, b.index(0)), b.compare(LLVMIntSGE, index, number(indirection.extent)));
       fail_if(bad, indirection.check, index, run.operand_bases[static_cast<std::size_t>(indirection.operand)]);
       base = b.add(base, scaled(index, indirection.stride));
     }
@@ -385,9 +385,11 @@ class KernelEmitter {
   }
 
   /// Calls `body` for every vector of [begin, end): whole ones `unroll` at a time, then masked ones.
-  void vector_loop(Value begin, Value end, int unroll, const std::function<void(Value i, Value mask, Value active)>& body) {
+  void vector_loop(Value begin, Value end, int unroll,
+                   const std::function<void(Value i, Value mask, Value active)>& body) {
     int step = unroll * lanes_;
-    Value whole = b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
+    Value whole =
+        b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
     b.loop(begin, whole, b.index(step), [&](Value i) {
       for (int u = 0; u < unroll; ++u) body(b.add(i, b.index(u * lanes_)), nullptr, b.index(lanes_));
     });
@@ -401,7 +403,8 @@ class KernelEmitter {
   /// Some operand moves along the inner loop, but not from one element to the next.
   bool strides_inside() const {
     return std::any_of(kernel_.operands.begin(), kernel_.operands.end(), [&](const Access& access) {
-      return access.source == Access::memory && moves_inside(access.address) && !is_constant(access.address.strides[inner_], 1);
+      return access.source == Access::memory && moves_inside(access.address) &&
+             !is_constant(access.address.strides[inner_], 1);
     });
   }
 
@@ -430,19 +433,18 @@ class KernelEmitter {
       run_rows(b.index(0), extent);
       return;
     }
-    // An operand that jumps along the inner loop (a transpose) moves slowly along another: a strip of the inner loop at a
-    // time keeps the cache lines it touches for the next rows.
-    b.loop(b.index(0), extent, b.index(strip_), [&](Value begin) {
-      run_rows(begin, b.minimum(extent, b.add(begin, b.index(strip_))));
-    });
+    // An operand that jumps along the inner loop (a transpose) moves slowly along another: a strip of the inner loop at
+    // a time keeps the cache lines it touches for the next rows.
+    b.loop(b.index(0), extent, b.index(strip_),
+           [&](Value begin) { run_rows(begin, b.minimum(extent, b.add(begin, b.index(strip_)))); });
   }
 
   // --- reductions
 
   Value reduce_bound(int which) { return words_[static_cast<std::size_t>(places_.reduce_begin + which)]; }
 
-  /// Runs `body` for every position of reduced loops `loops[at…]`, carrying accumulators. The kernel's outermost reduced
-  /// loop runs between the launch's bounds.
+  /// Runs `body` for every position of reduced loops `loops[at…]`, carrying accumulators. The kernel's outermost
+  /// reduced loop runs between the launch's bounds.
   using CarriedBody = std::function<std::vector<Value>(std::vector<Value>& indices, std::span<const Value> carried)>;
   std::vector<Value> reduced_nest(const std::vector<std::size_t>& loops, std::size_t at, std::vector<Value>& indices,
                                   std::span<const Value> carried, const CarriedBody& body) {
@@ -484,7 +486,8 @@ class KernelEmitter {
   std::vector<Value> accumulate_run(Reducer& reducer, const Run& run, Value begin, Value end, int unroll,
                                     std::span<const Value> carried) {
     int step = unroll * lanes_, width = reducer.width();
-    Value whole = b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
+    Value whole =
+        b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
     std::vector<Value> state = b.loop(begin, whole, b.index(step), carried, [&](Value i, std::span<const Value> in) {
       std::vector<Value> next;
       for (int u = 0; u < unroll; ++u) {
@@ -540,7 +543,8 @@ class KernelEmitter {
     int unroll = options_.checked || reducer.width() > 1 ? 1 : 2 * unroll_for(expand_math(kernel_.body).size());
     auto run_columns = [&](std::vector<Value> indices, Value begin, Value end) {
       int step = unroll * lanes_;
-      Value whole = b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
+      Value whole =
+          b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
       b.loop(begin, whole, b.index(step),
              [&](Value i) { column_strip(reducer, reduced, indices, i, unroll, nullptr, b.index(lanes_)); });
       b.loop(whole, end, b.index(lanes_), [&](Value i) {
@@ -653,8 +657,8 @@ int vector_lanes(const Kernel& kernel) {
 }
 
 CodeRequest kernel_code(const Kernel& kernel, EmitOptions options) {
-  std::string key = text("kernel ", kernel.key(), options.checked ? "; checked" : "",
-                         options.nontemporal ? "; nontemporal" : "");
+  std::string key =
+      text("kernel ", kernel.key(), options.checked ? "; checked" : "", options.nontemporal ? "; nontemporal" : "");
   return {std::move(key), [kernel, options](LlvmBuilder& b) { KernelEmitter(b, kernel, options).emit(); }};
 }
 

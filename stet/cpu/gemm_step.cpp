@@ -52,8 +52,12 @@ class BoundGemm : public BoundStep {
   };
 
   BoundPlace place(const GemmPlace& given, std::int64_t row, const Bindings& bindings) const {
-    BoundPlace out{given.buffer, 0, given.offset.evaluate(bindings), given.leading.evaluate(bindings),
-                   given.extent.evaluate(bindings), {}};
+    BoundPlace out{given.buffer,
+                   0,
+                   given.offset.evaluate(bindings),
+                   given.leading.evaluate(bindings),
+                   given.extent.evaluate(bindings),
+                   {}};
     // A matrix of one row may come with any stride between rows.
     out.leading = std::max(out.leading, row);
     out.extent -= out.offset;

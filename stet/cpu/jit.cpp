@@ -1,6 +1,6 @@
 // Machine code from LLVM, kept in memory and on disk.
 //
-// The code generator runs without IR passes at level Default (DESIGN §6). Objects are loaded by stet/cpu/object_loader
+// The code generator runs without IR passes at level Default. Objects are loaded by stet/cpu/object_loader
 // and not by ORC: in a fresh process, LLJIT's creation and link of a cached elementwise kernel take 0.9 ms, ours 0.05,
 // and the whole first use 1.1 and 0.25 ms (0.15 to 0.2 of either is finding out the CPU's features). A cached object
 // thus needs no target and no code generator, and code keeps no link graph alive.

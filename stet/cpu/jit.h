@@ -17,16 +17,16 @@ struct CodeRequest {
 };
 inline constexpr const char* entry_name = "stet_entry";
 
-/// The addresses of the functions, one per request: from memory, from the cache on disk, or compiled (several at once on
-/// several threads). Code stays loaded for the life of the process. Thread-safe; the same key is compiled once.
+/// The addresses of the functions, one per request: from memory, from the cache on disk, or compiled (several at once
+/// on several threads). Code stays loaded for the life of the process. Thread-safe; the same key is compiled once.
 std::vector<void*> load_code(std::span<const CodeRequest> requests);
 void* load_code(const CodeRequest& request);
 
 struct CodeStatistics {
-  std::uint64_t compiled = 0;        // by LLVM
-  std::uint64_t loaded = 0;          // from disk
-  std::uint64_t reused = 0;          // from memory
-  double compile_milliseconds = 0;   // sum over threads
+  std::uint64_t compiled = 0;       // by LLVM
+  std::uint64_t loaded = 0;         // from disk
+  std::uint64_t reused = 0;         // from memory
+  double compile_milliseconds = 0;  // sum over threads
   double load_milliseconds = 0;
   std::uint64_t rejected_files = 0;  // bad cache files deleted and rebuilt
 };
@@ -36,7 +36,8 @@ CodeStatistics code_statistics();
 /// (STET_CACHE_DIR="" or a folder that is not ours alone). The setter is for tests.
 std::string cache_folder();
 void set_cache_folder(std::string folder);
-/// Forgets what is in memory (the code stays callable): the next request goes to disk or to LLVM. For tests and benches.
+/// Forgets what is in memory (the code stays callable): the next request goes to disk or to LLVM. For tests and
+/// benches.
 void forget_loaded_code();
 
 /// LLVM IR and assembly of a request, as text, for docs and debugging.

@@ -15,8 +15,8 @@ namespace stet::cpu {
 namespace {
 
 constexpr std::size_t most_buffers = 16;
-/// Elements that one lane-parallel accumulator set takes in before a reduction is cut: bounds the error of long sums and
-/// gives threads something to share.
+/// Elements that one lane-parallel accumulator set takes in before a reduction is cut: bounds the error of long sums
+/// and gives threads something to share.
 constexpr std::int64_t row_block = 32768, column_block = 512;  // of columns few: each row may be a page of its own
 
 std::int64_t last_level_cache() {
@@ -102,7 +102,12 @@ SplitReduction split_reduction(const Kernel& kernel) {
   partial.name += " (blocks)";
   partial.epilogue = Expr();
   partial.epilogue_operands.clear();
-  partial.result = {.source = Access::memory, .dtype = accumulator, .buffer = kernel.result.buffer, .address = scratch, .guards = {}, .indirections = {}};
+  partial.result = {.source = Access::memory,
+                    .dtype = accumulator,
+                    .buffer = kernel.result.buffer,
+                    .address = scratch,
+                    .guards = {},
+                    .indirections = {}};
 
   combine.name += " (combine)";
   combine.loops.clear();
@@ -123,7 +128,12 @@ SplitReduction split_reduction(const Kernel& kernel) {
   combine.result.address = keep(kernel.result.address);
   for (Access& access : combine.epilogue_operands)
     if (access.source == Access::memory) access.address = keep(access.address);
-  Access blocks{.source = Access::memory, .dtype = accumulator, .buffer = kernel.buffer_count, .address = keep(scratch), .guards = {}, .indirections = {}};
+  Access blocks{.source = Access::memory,
+                .dtype = accumulator,
+                .buffer = kernel.buffer_count,
+                .address = keep(scratch),
+                .guards = {},
+                .indirections = {}};
   for (std::size_t i = 0; i < combine.loops.size(); ++i)
     if (combine.loops[i].reduced) blocks.address.strides[i] = step;
   combine.operands = {blocks};
@@ -241,7 +251,8 @@ class BoundKernel : public BoundStep {
       combine_numbers_[static_cast<std::size_t>(combine_places_.extents + kernel.buffer_count)] = kept * blocks_;
     }
     double each = cost * static_cast<double>(kept) / static_cast<double>(std::max<std::int64_t>(chunks_.total, 1));
-    combine_chunks_ = Chunking::of(chunks_.total, each * static_cast<double>(blocks_), kernel.loops.back().reduced ? 1 : 64);
+    combine_chunks_ =
+        Chunking::of(chunks_.total, each * static_cast<double>(blocks_), kernel.loops.back().reduced ? 1 : 64);
   }
 
   void run_blocks(std::array<void*, most_buffers + 1>& buffers) const {
@@ -266,7 +277,8 @@ class BoundKernel : public BoundStep {
     launch(combine_function_, buffers.data(), combine_numbers_.data(), combine_chunks_);
   }
 
-  void launch(KernelFunction function, void* const* buffers, const std::int64_t* numbers, const Chunking& chunks) const {
+  void launch(KernelFunction function, void* const* buffers, const std::int64_t* numbers,
+              const Chunking& chunks) const {
     if (chunks.count == 0) return;
     KernelStatus status;
     if (chunks.count == 1) {
@@ -310,7 +322,10 @@ class BoundKernel : public BoundStep {
 };
 
 KernelStep::KernelStep(Kernel kernel, std::vector<int> buffers, std::vector<KernelCheck> checks)
-    : kernel_(std::move(kernel)), buffers_(std::move(buffers)), checks_(std::move(checks)), checked_(checked_kernels()) {
+    : kernel_(std::move(kernel)),
+      buffers_(std::move(buffers)),
+      checks_(std::move(checks)),
+      checked_(checked_kernels()) {
   verify(kernel_);
   if (buffers_.size() > most_buffers) throw InternalError("a kernel has at most 16 buffers");
   numbers_ = kernel_.numbers();

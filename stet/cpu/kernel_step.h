@@ -43,8 +43,8 @@ class KernelStep : public Step {
   KernelFunction function_ = nullptr;
 };
 
-/// The two halves of a long reduction: blocks of the outermost reduced loop into a scratch buffer [blocks, kept…], which
-/// are then combined. Cut by sizes only, so that results do not depend on threads.
+/// The two halves of a long reduction: blocks of the outermost reduced loop into a scratch buffer [blocks, kept…],
+/// which are then combined. Cut by sizes only, so that results do not depend on threads.
 struct SplitReduction {
   Kernel partial, combine;
 };

@@ -39,13 +39,15 @@ class LlvmBuilder {
   Type integer(int bits) const { return LLVMIntTypeInContext(context_, static_cast<unsigned>(bits)); }
   Type index() const { return integer(64); }
   Type pointer() const { return LLVMPointerTypeInContext(context_, 0); }
-  /// How an element lies in memory: bool is i8, f16 is half, bf16 is i16. (LLVM 19 carries a scalar bfloat from block to
-  /// block as a float, and converts it back with an instruction that flushes subnormals.)
+  /// How an element lies in memory: bool is i8, f16 is half, bf16 is i16. (LLVM 19 carries a scalar bfloat from block
+  /// to block as a float, and converts it back with an instruction that flushes subnormals.)
   Type storage(DType) const;
   /// How an element is computed with: bool is i1, f16 and bf16 as in memory (cast before use).
   Type computed(DType) const;
   /// A vector of `lanes`; a scalar when lanes is 1.
-  Type vector(Type element, int lanes) const { return lanes == 1 ? element : LLVMVectorType(element, static_cast<unsigned>(lanes)); }
+  Type vector(Type element, int lanes) const {
+    return lanes == 1 ? element : LLVMVectorType(element, static_cast<unsigned>(lanes));
+  }
   static int lanes_of(Value);
 
   // --- constants
@@ -60,7 +62,7 @@ class LlvmBuilder {
   Value begin_function(const std::string& name, Type result, std::initializer_list<Type> parameters);
   Value parameter(int number) const { return LLVMGetParam(function_, static_cast<unsigned>(number)); }
   Value function() const { return function_; }
-  void add_attribute(Value function, const char* name, const char* value);  // string attribute
+  void add_attribute(Value function, const char* name, const char* value);        // string attribute
   void add_parameter_attribute(Value function, int parameter, const char* name);  // enum attribute, e.g. noalias
   BasicBlock block(const char* name) { return LLVMAppendBasicBlockInContext(context_, function_, name); }
   BasicBlock current() const { return LLVMGetInsertBlock(builder_); }
@@ -101,7 +103,9 @@ class LlvmBuilder {
 
   // --- vectors
   Value splat(Value scalar, int lanes);  // the scalar itself when lanes is 1
-  Value extract(Value vector, int lane) { return LLVMBuildExtractElement(builder_, vector, constant(integer(32), lane), ""); }
+  Value extract(Value vector, int lane) {
+    return LLVMBuildExtractElement(builder_, vector, constant(integer(32), lane), "");
+  }
   Value shuffle(Value a, Value b, std::span<const int> lanes);
   Value lane_numbers(Type integer_type, int lanes);  // <0, 1, 2, …>
   /// i1 lanes that are true for lane < count (an i64).

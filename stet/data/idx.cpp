@@ -16,19 +16,27 @@ namespace {
 
 std::optional<DType> element_type(unsigned char code) {
   switch (code) {
-    case 0x08: return DType::u8;
-    case 0x09: return DType::i8;
-    case 0x0B: return DType::i16;
-    case 0x0C: return DType::i32;
-    case 0x0D: return DType::f32;
-    case 0x0E: return DType::f64;
-    default: return std::nullopt;
+    case 0x08:
+      return DType::u8;
+    case 0x09:
+      return DType::i8;
+    case 0x0B:
+      return DType::i16;
+    case 0x0C:
+      return DType::i32;
+    case 0x0D:
+      return DType::f32;
+    case 0x0E:
+      return DType::f64;
+    default:
+      return std::nullopt;
   }
 }
 
 class IdxFile {
  public:
-  IdxFile(const std::string& path, Where where) : path_(path), where_(where), file_(gzopen(path.c_str(), "rb"), gzclose) {
+  IdxFile(const std::string& path, Where where)
+      : path_(path), where_(where), file_(gzopen(path.c_str(), "rb"), gzclose) {
     if (!file_) fail(text("cannot be opened: ", errno ? std::strerror(errno) : "out of memory"), "check the path");
     gzbuffer(file_.get(), 1 << 18);
   }
@@ -92,7 +100,9 @@ Tensor read_idx(const std::string& path, Where where) {
   if (file.read(&more, 1) != 0) file.fail("has more data than its header says", "fetch it again");
   auto width = static_cast<std::size_t>(size_of(*dtype));
   if (width > 1)
-    for (std::size_t at = 0; at < wanted; at += width) std::reverse(data.begin() + static_cast<std::ptrdiff_t>(at), data.begin() + static_cast<std::ptrdiff_t>(at + width));
+    for (std::size_t at = 0; at < wanted; at += width)
+      std::reverse(data.begin() + static_cast<std::ptrdiff_t>(at),
+                   data.begin() + static_cast<std::ptrdiff_t>(at + width));
   return creation::copied(*dtype, data.data(), wanted / width, Shape(sizes), where);
 }
 

@@ -1,5 +1,5 @@
-// Attributes: the fixed parameters of an op (axes, strides, a target shape). Each op has a plain struct; its one list of
-// fields gives equality, hash, text, a copy, and access to the Dims inside.
+// Attributes: the fixed parameters of an op (axes, strides, a target shape). Each op has a plain struct; its one list
+// of fields gives equality, hash, text, a copy, and access to the Dims inside.
 //
 //   struct ReduceAttributes {
 //     std::vector<int> axes;
@@ -52,7 +52,8 @@ struct AttributesView {
 class Attributes {
  public:
   Attributes() = default;
-  explicit Attributes(AttributesView view) : type_(view.type), data_(view.type ? view.type->copy(view.data) : nullptr) {}
+  explicit Attributes(AttributesView view)
+      : type_(view.type), data_(view.type ? view.type->copy(view.data) : nullptr) {}
   Attributes(const AttributeType* type, std::shared_ptr<const void> data) : type_(type), data_(std::move(data)) {}
 
   explicit operator bool() const { return type_ != nullptr; }
@@ -85,9 +86,7 @@ inline std::size_t mix(std::size_t seed, std::size_t value) {
 }
 
 template <class T>
-requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) std::size_t hash(const T& v) {
-  return std::hash<T>()(v);
-}
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) std::size_t hash(const T& v) { return std::hash<T>()(v); }
 inline std::size_t hash(const std::string& v) { return std::hash<std::string>()(v); }
 inline std::size_t hash(const Dim& v) { return v.hash(); }
 inline std::size_t hash(const Shape& v) { return v.hash(); }

@@ -7,8 +7,10 @@ namespace stet {
 constinit const OpDef input_row{.name = "input", .kind = Kind::structure, .summary = "An argument."};
 constinit const OpDef constant_row{.name = "constant", .kind = Kind::structure, .summary = "Fixed values."};
 constinit const OpDef part_row{.name = "part", .kind = Kind::structure, .summary = "One value of a tuple."};
-constinit const OpDef size_row{.name = "size", .kind = Kind::structure, .summary = "A size as a value.",
-                               .infer = [](InferCall& call) { call.result(DType::i64, Shape()); }};
+constinit const OpDef size_row{
+    .name = "size", .kind = Kind::structure, .summary = "A size as a value.", .infer = [](InferCall& call) {
+      call.result(DType::i64, Shape());
+    }};
 constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
 
 ValueId Graph::add(Node node) {
@@ -18,14 +20,16 @@ ValueId Graph::add(Node node) {
 
 ValueId Graph::add_input(ValueType type, std::vector<Dim> strides) {
   InputAttributes attributes{static_cast<int>(inputs.size()), std::move(strides)};
-  ValueId id = add({.op = &input_row, .inputs = {}, .attributes = Attributes(view_of(attributes)), .results = {std::move(type)}});
+  ValueId id = add(
+      {.op = &input_row, .inputs = {}, .attributes = Attributes(view_of(attributes)), .results = {std::move(type)}});
   inputs.push_back(id);
   return id;
 }
 
 ValueId Graph::add_constant(ValueType type, std::string bytes) {
   ConstantAttributes attributes{std::move(bytes)};
-  return add({.op = &constant_row, .inputs = {}, .attributes = Attributes(view_of(attributes)), .results = {std::move(type)}});
+  return add(
+      {.op = &constant_row, .inputs = {}, .attributes = Attributes(view_of(attributes)), .results = {std::move(type)}});
 }
 
 namespace {
@@ -201,7 +205,8 @@ void verify(const Graph& graph, const char* after) {
       throw InternalError(text("graph after ", after, ": argument ", number, " is %", id, ", which is no input node"));
   for (ValueId id : graph.results) {
     if (!exists(id)) throw InternalError(text("graph after ", after, ": result %", id, " does not exist"));
-    if (graph.node(id).results.size() > 1) throw InternalError(text("graph after ", after, ": result %", id, " is a tuple"));
+    if (graph.node(id).results.size() > 1)
+      throw InternalError(text("graph after ", after, ": result %", id, " is a tuple"));
   }
 }
 

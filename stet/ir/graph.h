@@ -40,7 +40,7 @@ class Graph {
   /// The scope of the graph's symbols, kept alive by it; null when all sizes are constant.
   std::shared_ptr<SymbolScope> scope;
   std::vector<Node> nodes;
-  std::vector<ValueId> inputs;   // input nodes, in argument order
+  std::vector<ValueId> inputs;  // input nodes, in argument order
   std::vector<ValueId> results;
   std::vector<InferCall::Check> checks;
 
@@ -98,9 +98,9 @@ struct MapAttributes {
 struct ReduceAttributes {
   std::vector<int> axes;  // sorted, of the iteration space
   bool keepdims = false;
-  Expr body;                  // undefined: operand 0, cast to the accumulator's type
+  Expr body;                          // undefined: operand 0, cast to the accumulator's type
   std::vector<AxisMap> operand_axes;  // empty: input 0 as it is
-  Shape space;                // the iteration space when operand_axes is not empty
+  Shape space;                        // the iteration space when operand_axes is not empty
   static constexpr auto fields() {
     return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims),
                       field("body", &ReduceAttributes::body), field("operand_axes", &ReduceAttributes::operand_axes),
@@ -108,8 +108,8 @@ struct ReduceAttributes {
   }
 };
 
-/// A matrix product [batch…, m, k] x [batch…, k, n] of inputs 0 and 1, and an epilogue on each element: operand 0 is the
-/// product as the accumulator has it, operand i the node's input i + 1.
+/// A matrix product [batch…, m, k] x [batch…, k, n] of inputs 0 and 1, and an epilogue on each element: operand 0 is
+/// the product as the accumulator has it, operand i the node's input i + 1.
 struct ContractAttributes {
   bool transpose_left = false, transpose_right = false;
   Expr epilogue;                       // undefined: the product in the result's type

@@ -6,8 +6,8 @@
 // With no reduced loop the body's value itself is the accumulator. The last loop is the one that is vectorised; kept
 // loops before the first reduced one are what is cut into chunks for threads.
 //
-// All Dims of a kernel are numbers at launch: the kernel lists each distinct one once (`numbers()`), and two kernels whose
-// structure agrees up to those numbers have the same key and share machine code.
+// All Dims of a kernel are numbers at launch: the kernel lists each distinct one once (`numbers()`), and two kernels
+// whose structure agrees up to those numbers have the same key and share machine code.
 #pragma once
 #include <string>
 #include <vector>

@@ -16,7 +16,8 @@ const char* name(Combine combine) {
 bool identical(const ValueType& a, const ValueType& b) { return a.dtype == b.dtype && identical(a.shape, b.shape); }
 
 void InferCall::require_equal(const Dim& a, const Dim& b, const std::string& what, const std::string& advice) {
-  if (!stet::require(a, Relation::equal, b, reason(what))) throw Problem(text(what, " ", a, " and ", b, " differ"), advice);
+  if (!stet::require(a, Relation::equal, b, reason(what)))
+    throw Problem(text(what, " ", a, " and ", b, " differ"), advice);
 }
 
 void InferCall::check(const Dim& left, Relation relation, const Dim& right, std::string problem, std::string advice) {

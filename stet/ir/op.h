@@ -139,8 +139,8 @@ struct OpDef {
   bool divides_by_count = false;  // mean
 };
 
-/// A row's body for given operand types: operands cast to what the row computes in, the result cast to its type; f16 and
-/// bf16 compute in f32. Problem if the row does not take the types.
+/// A row's body for given operand types: operands cast to what the row computes in, the result cast to its type; f16
+/// and bf16 compute in f32. Problem if the row does not take the types.
 struct MapInstance {
   Expr body;  // over operands of exactly the given types
   DType result;

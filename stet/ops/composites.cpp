@@ -32,12 +32,15 @@ Tensor sparse_cross_entropy(In labels, In logits) {
     throw_user_error("sparse_cross_entropy", names, operands, Problem(problem, advice), frame_where());
   };
   for (const In& operand : operands)
-    if (operand.kind() != In::Kind::tensor || !operand.tensor().defined()) fail("labels and logits must be tensors", "");
+    if (operand.kind() != In::Kind::tensor || !operand.tensor().defined())
+      fail("labels and logits must be tensors", "");
   const Tensor &y = labels.tensor(), &z = logits.tensor();
-  if (z.rank() != y.rank() + 1) fail("logits must have one axis more than labels", "logits are [..., classes], labels [...]");
-  if (!is_integer(y.dtype())) fail("labels must be integers", "cast(labels, i64), or use one_hot labels with another loss");
-  // One row per sample; the label's column is picked by a gather from the flat tensor, so a label that is not a class is
-  // an error, not a zero.
+  if (z.rank() != y.rank() + 1)
+    fail("logits must have one axis more than labels", "logits are [..., classes], labels [...]");
+  if (!is_integer(y.dtype()))
+    fail("labels must be integers", "cast(labels, i64), or use one_hot labels with another loss");
+  // One row per sample; the label's column is picked by a gather from the flat tensor, so a label that is not a class
+  // is an error, not a zero.
   Tensor log_probability = log_softmax(logits);
   Dim classes = z.dim(-1), samples = y.size();
   Tensor flat = reshape(log_probability, {samples * classes});

@@ -17,7 +17,8 @@ ContractAttributes transposed(bool left, bool right) { return {left, right, {}, 
 void infer_matmul(InferCall& call) {
   const auto& attributes = call.attributes<ContractAttributes>();
   for (int i : {0, 1})
-    call.require(call.rank(i) >= 2, text("'", operand_names[i], "' has rank ", call.rank(i), ", a matrix has 2 or more"));
+    call.require(call.rank(i) >= 2,
+                 text("'", operand_names[i], "' has rank ", call.rank(i), ", a matrix has 2 or more"));
   call.require(call.dtype(0) == call.dtype(1), text("'a' is ", call.dtype(0), " and 'b' is ", call.dtype(1)),
                "cast one of them first");
   call.require(call.dtype(0) != DType::bool_, "matmul does not take bool", "cast to i32 or f32 first");
@@ -68,8 +69,10 @@ constinit const OpDef matmul_row{
         [](ErrorList& e) {
           e.add("inner sizes", {{DType::f32, {2, 3}}, {DType::f32, {4, 5}}}, view_of(transposed(false, false)))
               .add("'a' has rank 1", {{DType::f32, {3}}, {DType::f32, {3, 5}}}, view_of(transposed(false, false)))
-              .add("'a' is f32 and 'b' is f64", {{DType::f32, {2, 3}}, {DType::f64, {3, 5}}}, view_of(transposed(false, false)))
-              .add("matmul does not take bool", {{DType::bool_, {2, 3}}, {DType::bool_, {3, 5}}}, view_of(transposed(false, false)))
+              .add("'a' is f32 and 'b' is f64", {{DType::f32, {2, 3}}, {DType::f64, {3, 5}}},
+                   view_of(transposed(false, false)))
+              .add("matmul does not take bool", {{DType::bool_, {2, 3}}, {DType::bool_, {3, 5}}},
+                   view_of(transposed(false, false)))
               .add("3", {{DType::f32, {2, 4, 5}}, {DType::f32, {3, 5, 6}}}, view_of(transposed(false, false)));
         }};
 

@@ -62,18 +62,19 @@ enum RowNumber : int {
 #include "stet/ops/elementwise.def"
 };
 
-#define STET_ROW(count, name_, dtypes_, domain_, summary_, body_)                              \
-  {.name = #name_,                                                                            \
-   .kind = Kind::map,                                                                         \
-   .summary = summary_,                                                                       \
-   .operands = names(count),                                                                  \
-   .gradient = map_gradient,                                                               \
-   .arity = count,                                                                            \
-   .body = body_,                                                                             \
-   .dtypes = dtypes_,                                                                         \
+#define STET_ROW(count, name_, dtypes_, domain_, summary_, body_) \
+  {.name = #name_,                                                \
+   .kind = Kind::map,                                             \
+   .summary = summary_,                                           \
+   .operands = names(count),                                      \
+   .gradient = map_gradient,                                      \
+   .arity = count,                                                \
+   .body = body_,                                                 \
+   .dtypes = dtypes_,                                             \
    .domain = domain_},
 #define STET_UNARY(name, d, t, s, ...) STET_ROW(1, name, d, t, s, [](const Expr* e) { return body::name(e[0]); })
-#define STET_BINARY(name, d, t, s, ...) STET_ROW(2, name, d, t, s, ([](const Expr* e) { return body::name(e[0], e[1]); }))
+#define STET_BINARY(name, d, t, s, ...) \
+  STET_ROW(2, name, d, t, s, ([](const Expr* e) { return body::name(e[0], e[1]); }))
 #define STET_TERNARY(name, d, t, s, ...) \
   STET_ROW(3, name, d, t, s, ([](const Expr* e) { return body::name(e[0], e[1], e[2]); }))
 constinit const OpDef table[] = {
@@ -94,8 +95,8 @@ constexpr OpDef cast_row_to() {
           .domain = reals};
 }
 constinit const OpDef cast_table[dtype_count] = {
-    cast_row_to<DType::bool_>(), cast_row_to<DType::u8>(),  cast_row_to<DType::i8>(),   cast_row_to<DType::i16>(),
-    cast_row_to<DType::i32>(),   cast_row_to<DType::i64>(), cast_row_to<DType::f16>(),  cast_row_to<DType::bf16>(),
+    cast_row_to<DType::bool_>(), cast_row_to<DType::u8>(),  cast_row_to<DType::i8>(),  cast_row_to<DType::i16>(),
+    cast_row_to<DType::i32>(),   cast_row_to<DType::i64>(), cast_row_to<DType::f16>(), cast_row_to<DType::bf16>(),
     cast_row_to<DType::f32>(),   cast_row_to<DType::f64>()};
 
 }  // namespace

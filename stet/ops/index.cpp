@@ -181,10 +181,12 @@ constinit const OpDef gather_row{
         },
     .errors =
         [](ErrorList& e) {
-          e.add("'indices' are f32, not integers", {{DType::f32, {3, 4}}, {DType::f32, {2}}}, view_of(GatherAttributes{0}))
+          e.add("'indices' are f32, not integers", {{DType::f32, {3, 4}}, {DType::f32, {2}}},
+                view_of(GatherAttributes{0}))
               .add("axis 2 is out of range", {{DType::f32, {3, 4}}, {DType::i64, {2}}}, view_of(GatherAttributes{2}))
               .add("a scalar has no axis", {{DType::f32, {}}, {DType::i64, {2}}}, view_of(GatherAttributes{0}))
-              .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2}}}, view_of(GatherAttributes{0}));
+              .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2}}},
+                   view_of(GatherAttributes{0}));
         }};
 
 constinit const OpDef scatter_add_row{
@@ -209,10 +211,14 @@ constinit const OpDef scatter_add_row{
         },
     .errors =
         [](ErrorList& e) {
-          e.add("'indices' are bool, not integers", {{DType::f32, {3}}, {DType::bool_, {2}}, {DType::f32, {2}}}, view_of(GatherAttributes{0}))
-              .add("'updates' have rank 2, not 1", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f32, {2, 2}}}, view_of(GatherAttributes{0}))
-              .add("2 and 4 differ", {{DType::f32, {3, 4}}, {DType::i64, {2}}, {DType::f32, {2, 2}}}, view_of(GatherAttributes{0}))
-              .add("'x' is f32 and 'updates' are f64", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f64, {2}}}, view_of(GatherAttributes{0}));
+          e.add("'indices' are bool, not integers", {{DType::f32, {3}}, {DType::bool_, {2}}, {DType::f32, {2}}},
+                view_of(GatherAttributes{0}))
+              .add("'updates' have rank 2, not 1", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f32, {2, 2}}},
+                   view_of(GatherAttributes{0}))
+              .add("2 and 4 differ", {{DType::f32, {3, 4}}, {DType::i64, {2}}, {DType::f32, {2, 2}}},
+                   view_of(GatherAttributes{0}))
+              .add("'x' is f32 and 'updates' are f64", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f64, {2}}},
+                   view_of(GatherAttributes{0}));
         }};
 
 constinit const OpDef one_hot_row{

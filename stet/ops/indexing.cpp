@@ -17,8 +17,8 @@ struct IndexedAxis {
   std::int64_t step = 1;
 };
 
-/// Python's rule: bounds are cut to the axis, a step may go backwards. Whether a bound lies within the axis is a question
-/// about sizes: of a traced tensor the answer is a fact.
+/// Python's rule: bounds are cut to the axis, a step may go backwards. Whether a bound lies within the axis is a
+/// question about sizes: of a traced tensor the answer is a fact.
 IndexedAxis resolve_range(const Range& range, const Dim& extent, int axis, Where where) {
   if (range.step == 0) throw Problem(text("the step of axis ", axis, " is 0"), "use a positive or negative step");
   bool forward = range.step > 0;
@@ -38,7 +38,8 @@ IndexedAxis resolve_range(const Range& range, const Dim& extent, int axis, Where
   // A step past the end takes one element, however long it is; the arithmetic below must not overflow.
   if (extent.is_constant()) step = std::min(step, std::max<std::int64_t>(extent.constant(), 1));
   Dim size = 0;
-  if (prove(0, Relation::less_equal, distance) == Proof::yes || within(1, distance)) size = (distance + (step - 1)) / step;
+  if (prove(0, Relation::less_equal, distance) == Proof::yes || within(1, distance))
+    size = (distance + (step - 1)) / step;
   return {begin, size, forward ? step : -step};
 }
 

@@ -69,9 +69,19 @@ void lower_nonzero(LowerCall& call) {
   sum.name = "count";
   sum.combine = Combine::sum;
   sum.loops = {{x.shape.element_count(), true}};
-  sum.operands = {{.source = Access::memory, .dtype = DType::bool_, .buffer = flags.buffer, .address = {0, {1}}, .guards = {}, .indirections = {}}};
+  sum.operands = {{.source = Access::memory,
+                   .dtype = DType::bool_,
+                   .buffer = flags.buffer,
+                   .address = {0, {1}},
+                   .guards = {},
+                   .indirections = {}}};
   sum.body = scalar::cast(operand(0, DType::bool_), DType::i64);
-  sum.result = {.source = Access::memory, .dtype = DType::i64, .buffer = count.buffer, .address = {0, {0}}, .guards = {}, .indirections = {}};
+  sum.result = {.source = Access::memory,
+                .dtype = DType::i64,
+                .buffer = count.buffer,
+                .address = {0, {0}},
+                .guards = {},
+                .indirections = {}};
   call.kernel(std::move(sum));
   call.bind_late(call.out().shape[0], count);
 

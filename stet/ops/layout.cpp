@@ -1,13 +1,14 @@
 // Layout ops: elements move, none is computed. A row's `view` says where the result's elements lie in the operand's
 // memory; eager calls share the memory, programs read through it.
+#include "stet/ir/layout.h"
+
 #include <algorithm>
 
+#include "stet/compiler/lower.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
-#include "stet/compiler/lower.h"
 #include "stet/ir/graph.h"
-#include "stet/ir/layout.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/sum_to.h"
@@ -117,7 +118,8 @@ void gradient_of_transpose(GradientCall& call) {
   TransposeAttributes back;
   back.order.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i)
-    back.order[static_cast<std::size_t>(normalize_axis(order[i], static_cast<int>(order.size())))] = static_cast<int>(i);
+    back.order[static_cast<std::size_t>(normalize_axis(order[i], static_cast<int>(order.size())))] =
+        static_cast<int>(i);
   call.set(0, stet::call(transpose_row, {In(call.d())}, view_of(back)));
 }
 
@@ -233,7 +235,8 @@ void infer_concat(InferCall& call) {
   Shape result = call.shape(0);
   Dim total = call.shape(0)[axis];
   for (int i = 1; i < call.input_count(); ++i) {
-    call.require(call.rank(i) == call.rank(0), text("part ", i, " has rank ", call.rank(i), ", part 0 has ", call.rank(0)));
+    call.require(call.rank(i) == call.rank(0),
+                 text("part ", i, " has rank ", call.rank(i), ", part 0 has ", call.rank(0)));
     call.require(call.dtype(i) == call.dtype(0), text("part ", i, " is ", call.dtype(i), ", part 0 is ", call.dtype(0)),
                  "cast the parts to one type first");
     for (int k = 0; k < call.rank(0); ++k)
@@ -277,50 +280,53 @@ void gradient_of_concat(GradientCall& call) {
 
 }  // namespace
 
-constinit const OpDef reshape_row{
-    .name = "reshape",
+constinit const OpDef reshape_row{.name = "reshape",
+                                  .kind = Kind::layout,
+                                  .summary = "The same elements under another shape.",
+                                  .operands = operand_names,
+                                  .infer = infer_reshape,
+                                  .gradient =
+                                      [](GradientCall& g) {
+                                        if (g.wants(0)) g.set(0, call_reshape(g.d(), dims_of(g.in(0).shape())));
+                                      },
+                                  .samples =
+                                      [](SampleList& s) {
+                                        s.add({{{3, 4}}}, view_of(ReshapeAttributes{{12}}))
+                                            .add({{{2, 3, 4}}}, view_of(ReshapeAttributes{{4, 6}}))
+                                            .add({{{6}}}, view_of(ReshapeAttributes{{1, 2, 3}}))
+                                            .add({{{0, 4}}}, view_of(ReshapeAttributes{{2, 0}}))
+                                            .add({{{}}}, view_of(ReshapeAttributes{{1, 1}}));
+                                      },
+                                  .errors =
+                                      [](ErrorList& e) {
+                                        e.add("12 elements", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, 2}}))
+                                            .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, -1}}))
+                                            .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-1, -1}}))
+                                            .add("-2", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-2, 6}}));
+                                      },
+                                  .view = view_reshape};
+
+constinit const OpDef transpose_row{
+    .name = "transpose",
     .kind = Kind::layout,
-    .summary = "The same elements under another shape.",
+    .summary = "Axes in another order.",
     .operands = operand_names,
-    .infer = infer_reshape,
-    .gradient = [](GradientCall& g) { if (g.wants(0)) g.set(0, call_reshape(g.d(), dims_of(g.in(0).shape()))); },
+    .infer = infer_transpose,
+    .gradient = gradient_of_transpose,
     .samples =
         [](SampleList& s) {
-          s.add({{{3, 4}}}, view_of(ReshapeAttributes{{12}}))
-              .add({{{2, 3, 4}}}, view_of(ReshapeAttributes{{4, 6}}))
-              .add({{{6}}}, view_of(ReshapeAttributes{{1, 2, 3}}))
-              .add({{{0, 4}}}, view_of(ReshapeAttributes{{2, 0}}))
-              .add({{{}}}, view_of(ReshapeAttributes{{1, 1}}));
+          s.add({{{3, 5}}}, view_of(TransposeAttributes{{1, 0}}))
+              .add({{{2, 3, 40}}}, view_of(TransposeAttributes{{2, 0, 1}}))
+              .add({{{4, 0, 2}}}, view_of(TransposeAttributes{{0, 2, 1}}))
+              .add({{{}}}, view_of(TransposeAttributes{{}}));
         },
     .errors =
         [](ErrorList& e) {
-          e.add("12 elements", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, 2}}))
-              .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, -1}}))
-              .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-1, -1}}))
-              .add("-2", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-2, 6}}));
+          e.add("an order of 1 axes for rank 2", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0}}))
+              .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{1, 1}}))
+              .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0, 2}}));
         },
-    .view = view_reshape};
-
-constinit const OpDef transpose_row{.name = "transpose",
-                                    .kind = Kind::layout,
-                                    .summary = "Axes in another order.",
-                                    .operands = operand_names,
-                                    .infer = infer_transpose,
-                                    .gradient = gradient_of_transpose,
-                                    .samples =
-                                        [](SampleList& s) {
-                                          s.add({{{3, 5}}}, view_of(TransposeAttributes{{1, 0}}))
-                                              .add({{{2, 3, 40}}}, view_of(TransposeAttributes{{2, 0, 1}}))
-                                              .add({{{4, 0, 2}}}, view_of(TransposeAttributes{{0, 2, 1}}))
-                                              .add({{{}}}, view_of(TransposeAttributes{{}}));
-                                        },
-                                    .errors =
-                                        [](ErrorList& e) {
-                                          e.add("an order of 1 axes for rank 2", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0}}))
-                                              .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{1, 1}}))
-                                              .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0, 2}}));
-                                        },
-                                    .view = view_transpose};
+    .view = view_transpose};
 
 constinit const OpDef broadcast_to_row{
     .name = "broadcast_to",
@@ -328,7 +334,10 @@ constinit const OpDef broadcast_to_row{
     .summary = "Repeated up to a shape.",
     .operands = operand_names,
     .infer = infer_broadcast_to,
-    .gradient = [](GradientCall& g) { if (g.wants(0)) g.set(0, sum_to(g.d(), g.in(0).shape())); },
+    .gradient =
+        [](GradientCall& g) {
+          if (g.wants(0)) g.set(0, sum_to(g.d(), g.in(0).shape()));
+        },
     .samples =
         [](SampleList& s) {
           s.add({{{3, 1}}}, view_of(ReshapeAttributes{{3, 4}}))
@@ -387,27 +396,30 @@ constinit const OpDef reverse_row{
         },
     .view = view_reverse};
 
-constinit const OpDef concat_row{
-    .name = "concat",
-    .kind = Kind::layout,
-    .summary = "Tensors one after the other.",
-    .infer = infer_concat,
-    .lower = lower_concat,
-    .gradient = gradient_of_concat,
-    .samples =
-        [](SampleList& s) {
-          s.add({{{2, 3}}, {{2, 5}}}, view_of(ConcatAttributes{1}))
-              .add({{{2, 3}}, {{4, 3}}, {{0, 3}}}, view_of(ConcatAttributes{0}))
-              .add({{{3}}}, view_of(ConcatAttributes{0}))
-              .add({{{2, 1, 33}}, {{2, 2, 33}}}, view_of(ConcatAttributes{-2}));
-        },
-    .errors =
-        [](ErrorList& e) {
-          e.add("sizes of axis 0 in parts 0 and 1, 2 and 3 differ", {{DType::f32, {2, 3}}, {DType::f32, {3, 3}}}, view_of(ConcatAttributes{1}))
-              .add("part 1 has rank 1, part 0 has 2", {{DType::f32, {2, 3}}, {DType::f32, {3}}}, view_of(ConcatAttributes{0}))
-              .add("part 1 is i32, part 0 is f32", {{DType::f32, {2}}, {DType::i32, {2}}}, view_of(ConcatAttributes{0}))
-              .add("axis 3 is out of range", {{DType::f32, {2, 3}}, {DType::f32, {2, 3}}}, view_of(ConcatAttributes{3}));
-        }};
+constinit const OpDef concat_row{.name = "concat",
+                                 .kind = Kind::layout,
+                                 .summary = "Tensors one after the other.",
+                                 .infer = infer_concat,
+                                 .lower = lower_concat,
+                                 .gradient = gradient_of_concat,
+                                 .samples =
+                                     [](SampleList& s) {
+                                       s.add({{{2, 3}}, {{2, 5}}}, view_of(ConcatAttributes{1}))
+                                           .add({{{2, 3}}, {{4, 3}}, {{0, 3}}}, view_of(ConcatAttributes{0}))
+                                           .add({{{3}}}, view_of(ConcatAttributes{0}))
+                                           .add({{{2, 1, 33}}, {{2, 2, 33}}}, view_of(ConcatAttributes{-2}));
+                                     },
+                                 .errors =
+                                     [](ErrorList& e) {
+                                       e.add("sizes of axis 0 in parts 0 and 1, 2 and 3 differ",
+                                             {{DType::f32, {2, 3}}, {DType::f32, {3, 3}}}, view_of(ConcatAttributes{1}))
+                                           .add("part 1 has rank 1, part 0 has 2",
+                                                {{DType::f32, {2, 3}}, {DType::f32, {3}}}, view_of(ConcatAttributes{0}))
+                                           .add("part 1 is i32, part 0 is f32", {{DType::f32, {2}}, {DType::i32, {2}}},
+                                                view_of(ConcatAttributes{0}))
+                                           .add("axis 3 is out of range", {{DType::f32, {2, 3}}, {DType::f32, {2, 3}}},
+                                                view_of(ConcatAttributes{3}));
+                                     }};
 
 // --- callables
 
@@ -491,7 +503,8 @@ Tensor expand_dims(In x, int axis) {
   } catch (const Problem& problem) {
     fail(reshape_row, x, problem);
   }
-  std::vector<Dim> sizes = x.kind() == In::Kind::tensor && x.tensor().defined() ? dims_of(x.tensor().shape()) : std::vector<Dim>();
+  std::vector<Dim> sizes =
+      x.kind() == In::Kind::tensor && x.tensor().defined() ? dims_of(x.tensor().shape()) : std::vector<Dim>();
   sizes.insert(sizes.begin() + at, Dim(1));
   return call_reshape(x, sizes);
 }

@@ -1,5 +1,5 @@
-// Random numbers. Element i of a call is a function of (seed, counter + i) alone: Philox 4x32 with 10 rounds, written as
-// an Expr, so it vectorises, fuses, and gives the same numbers whatever the threads do.
+// Random numbers. Element i of a call is a function of (seed, counter + i) alone: Philox 4x32 with 10 rounds, written
+// as an Expr, so it vectorises, fuses, and gives the same numbers whatever the threads do.
 //
 // Philox: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #include <mutex>
@@ -57,9 +57,7 @@ Expr unit_interval(const std::array<Expr, 4>& words, int first, DType type) {
   return scalar::cast(scalar::shift_right(words[at], 8), DType::f32) * 0x1p-24;
 }
 
-std::array<Expr, 4> words_here() {
-  return philox(operand(1, DType::i64) + loop_index(0), operand(0, DType::i64));
-}
+std::array<Expr, 4> words_here() { return philox(operand(1, DType::i64) + loop_index(0), operand(0, DType::i64)); }
 
 /// minval + u * (maxval - minval), kept below maxval where rounding would reach it.
 Expr uniform_body(DType dtype) {
@@ -69,7 +67,8 @@ Expr uniform_body(DType dtype) {
   value = scalar::select(value < high, value, low);
   Expr rounded = scalar::cast(value, dtype);
   // f16 and bf16 may round up to maxval.
-  return dtype == type ? rounded : scalar::select(scalar::cast(rounded, type) < high, rounded, scalar::cast(low, dtype));
+  return dtype == type ? rounded
+                       : scalar::select(scalar::cast(rounded, type) < high, rounded, scalar::cast(low, dtype));
 }
 
 /// Box and Muller: sqrt(-2 log(1 - u)) cos(2 pi v).
@@ -115,7 +114,12 @@ void lower_random(LowerCall& call, Expr body) {
   kernel.loops = {{call.out().shape.element_count(), false}};
   for (int i = 0; i < 4; ++i) kernel.operands.push_back(LowerCall::access(call.place(i), call.in(i).dtype, {}, 1));
   Place to = call.result();
-  kernel.result = {.source = Access::memory, .dtype = call.out().dtype, .buffer = to.buffer, .address = {to.layout.offset, {1}}, .guards = {}, .indirections = {}};
+  kernel.result = {.source = Access::memory,
+                   .dtype = call.out().dtype,
+                   .buffer = to.buffer,
+                   .address = {to.layout.offset, {1}},
+                   .guards = {},
+                   .indirections = {}};
   call.kernel(std::move(kernel));
 }
 
@@ -132,10 +136,11 @@ void samples_of_randint(SampleList& list) {
 
 // --- the process's generator
 
-/// The state (seed, counter) of all random ops, a Variable like any other: what a traced function draws is drawn anew at
-/// every call.
+/// The state (seed, counter) of all random ops, a Variable like any other: what a traced function draws is drawn anew
+/// at every call.
 const Variable& generator() {
-  static const Variable* const one = new Variable(zeros({2}, DType::i64), {.trainable = false, .name = "random_generator"});
+  static const Variable* const one =
+      new Variable(zeros({2}, DType::i64), {.trainable = false, .name = "random_generator"});
   return *one;
 }
 
@@ -153,7 +158,8 @@ Tensor advance(const Dim& count, Where where) {
     Tensor step = stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
     generator().assign(add(In(before, where), In(step, where)), where);
   } else {
-    generator().assign(tensor({before.item<std::int64_t>({0}), before.item<std::int64_t>({1}) + count.value(where)}), where);
+    generator().assign(tensor({before.item<std::int64_t>({0}), before.item<std::int64_t>({1}) + count.value(where)}),
+                       where);
   }
   return before;
 }
@@ -162,7 +168,8 @@ Tensor advance(const Dim& count, Where where) {
 void give_back(const Tensor& before, const Dim& count, Where where) {
   if (current_trace()) return;
   std::lock_guard lock(generator_guard());
-  std::vector<std::int64_t> now = generator().read(where).to_vector<std::int64_t>(), then = before.to_vector<std::int64_t>();
+  std::vector<std::int64_t> now = generator().read(where).to_vector<std::int64_t>(),
+                            then = before.to_vector<std::int64_t>();
   if (now[0] == then[0] && now[1] == then[1] + count.value(where)) generator().assign(before, where);
 }
 
@@ -189,40 +196,36 @@ Tensor parameter(double value, DType dtype) {
 
 }  // namespace
 
-constinit const OpDef uniform_row{
-    .name = "uniform",
-    .kind = Kind::random,
-    .summary = "Uniform random numbers.",
-    .operands = operand_names,
-    .infer = [](InferCall& c) { infer_random(c, false); },
-    .lower = [](LowerCall& c) { lower_random(c, uniform_body(c.out().dtype)); },
-    .samples = samples_of_random};
-constinit const OpDef normal_row{
-    .name = "normal",
-    .kind = Kind::random,
-    .summary = "Normal random numbers.",
-    .operands = operand_names,
-    .infer = [](InferCall& c) { infer_random(c, false); },
-    .lower = [](LowerCall& c) { lower_random(c, normal_body(c.out().dtype)); },
-    .samples = samples_of_random};
-constinit const OpDef randint_row{
-    .name = "randint",
-    .kind = Kind::random,
-    .summary = "Uniform random integers.",
-    .operands = operand_names,
-    .infer = [](InferCall& c) { infer_random(c, true); },
-    .lower = [](LowerCall& c) { lower_random(c, randint_body(c.out().dtype)); },
-    .samples = samples_of_randint};
+constinit const OpDef uniform_row{.name = "uniform",
+                                  .kind = Kind::random,
+                                  .summary = "Uniform random numbers.",
+                                  .operands = operand_names,
+                                  .infer = [](InferCall& c) { infer_random(c, false); },
+                                  .lower = [](LowerCall& c) { lower_random(c, uniform_body(c.out().dtype)); },
+                                  .samples = samples_of_random};
+constinit const OpDef normal_row{.name = "normal",
+                                 .kind = Kind::random,
+                                 .summary = "Normal random numbers.",
+                                 .operands = operand_names,
+                                 .infer = [](InferCall& c) { infer_random(c, false); },
+                                 .lower = [](LowerCall& c) { lower_random(c, normal_body(c.out().dtype)); },
+                                 .samples = samples_of_random};
+constinit const OpDef randint_row{.name = "randint",
+                                  .kind = Kind::random,
+                                  .summary = "Uniform random integers.",
+                                  .operands = operand_names,
+                                  .infer = [](InferCall& c) { infer_random(c, true); },
+                                  .lower = [](LowerCall& c) { lower_random(c, randint_body(c.out().dtype)); },
+                                  .samples = samples_of_randint};
 
 namespace random {
 
-void seed(std::uint64_t value) {
-  generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}}));
-}
+void seed(std::uint64_t value) { generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}})); }
 
 Tensor uniform(const Shape& shape, UniformOptions options, Where where) {
   if (!(options.minval <= options.maxval))
-    refuse("random::uniform", text("minval ", options.minval, " is not below maxval ", options.maxval), where, "swap them");
+    refuse("random::uniform", text("minval ", options.minval, " is not below maxval ", options.maxval), where,
+           "swap them");
   return draw(uniform_row, "random::uniform", shape, options.dtype, In(parameter(options.minval, options.dtype), where),
               In(parameter(options.maxval, options.dtype), where), where);
 }
@@ -237,8 +240,10 @@ Tensor normal(const Shape& shape, NormalOptions options, Where where) {
 Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options, Where where) {
   if (low >= high) refuse("random::randint", text("low ", low, " is not below high ", high), where, "high is excluded");
   if (is_integer(options.dtype) && (low < row(options.dtype).lowest || high - 1 > row(options.dtype).highest))
-    refuse("random::randint", text(low, " to ", high, " does not fit into ", options.dtype), where, "choose a wider dtype");
-  return draw(randint_row, "random::randint", shape, options.dtype, In(Tensor(low), where), In(Tensor(high), where), where);
+    refuse("random::randint", text(low, " to ", high, " does not fit into ", options.dtype), where,
+           "choose a wider dtype");
+  return draw(randint_row, "random::randint", shape, options.dtype, In(Tensor(low), where), In(Tensor(high), where),
+              where);
 }
 
 }  // namespace random

@@ -86,7 +86,9 @@ void gradient_of_prod(GradientCall& call) {
 // --- samples
 
 void samples_of_reduce(SampleList& list) {
-  auto attributes = [](std::vector<int> axes, bool keepdims) { return ReduceAttributes{std::move(axes), keepdims, {}, {}, {}}; };
+  auto attributes = [](std::vector<int> axes, bool keepdims) {
+    return ReduceAttributes{std::move(axes), keepdims, {}, {}, {}};
+  };
   list.add({{{3, 4}}}, view_of(attributes({0, 1}, false)))
       .add({{{7, 33}}}, view_of(attributes({1}, false)))
       .add({{{33, 7}}}, view_of(attributes({0}, true)))
@@ -123,48 +125,49 @@ void errors_of_extreme(ErrorList& list) {
 
 }  // namespace
 
-constinit const OpDef sum_row{
-    .name = "sum",
-    .kind = Kind::reduce,
-    .summary = "Sum over axes.",
-    .operands = operand_names,
-    .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
-    .gradient = [](GradientCall& g) { if (g.wants(0)) g.set(0, broadcast_to(kept(g, g.d()), g.in(0).shape())); },
-    .samples = samples_with_empty,
-    .errors = errors_of_reduce,
-    .combine = Combine::sum,
-    .accumulator = accumulated_sum,
-    .reduced = sum_type};
+constinit const OpDef sum_row{.name = "sum",
+                              .kind = Kind::reduce,
+                              .summary = "Sum over axes.",
+                              .operands = operand_names,
+                              .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
+                              .gradient =
+                                  [](GradientCall& g) {
+                                    if (g.wants(0)) g.set(0, broadcast_to(kept(g, g.d()), g.in(0).shape()));
+                                  },
+                              .samples = samples_with_empty,
+                              .errors = errors_of_reduce,
+                              .combine = Combine::sum,
+                              .accumulator = accumulated_sum,
+                              .reduced = sum_type};
 
-constinit const OpDef mean_row{
-    .name = "mean",
-    .kind = Kind::reduce,
-    .summary = "Mean over axes.",
-    .operands = operand_names,
-    .infer = [](InferCall& c) { infer_reduce(c, floating_type(c.dtype(0))); },
-    .gradient =
-        [](GradientCall& g) {
-          if (g.wants(0)) g.set(0, broadcast_to(kept(g, g.d()) / reduced_count(g), g.in(0).shape()));
-        },
-    .samples = samples_of_reduce,
-    .errors = errors_of_reduce,
-    .combine = Combine::sum,
-    .accumulator = accumulated_mean,
-    .reduced = floating_type,
-    .divides_by_count = true};
+constinit const OpDef mean_row{.name = "mean",
+                               .kind = Kind::reduce,
+                               .summary = "Mean over axes.",
+                               .operands = operand_names,
+                               .infer = [](InferCall& c) { infer_reduce(c, floating_type(c.dtype(0))); },
+                               .gradient =
+                                   [](GradientCall& g) {
+                                     if (g.wants(0))
+                                       g.set(0, broadcast_to(kept(g, g.d()) / reduced_count(g), g.in(0).shape()));
+                                   },
+                               .samples = samples_of_reduce,
+                               .errors = errors_of_reduce,
+                               .combine = Combine::sum,
+                               .accumulator = accumulated_mean,
+                               .reduced = floating_type,
+                               .divides_by_count = true};
 
-constinit const OpDef prod_row{
-    .name = "prod",
-    .kind = Kind::reduce,
-    .summary = "Product over axes.",
-    .operands = operand_names,
-    .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
-    .gradient = gradient_of_prod,
-    .samples = samples_with_empty,
-    .errors = errors_of_reduce,
-    .combine = Combine::product,
-    .accumulator = accumulated_sum,
-    .reduced = sum_type};
+constinit const OpDef prod_row{.name = "prod",
+                               .kind = Kind::reduce,
+                               .summary = "Product over axes.",
+                               .operands = operand_names,
+                               .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
+                               .gradient = gradient_of_prod,
+                               .samples = samples_with_empty,
+                               .errors = errors_of_reduce,
+                               .combine = Combine::product,
+                               .accumulator = accumulated_sum,
+                               .reduced = sum_type};
 
 constinit const OpDef max_row{.name = "max",
                               .kind = Kind::reduce,
@@ -236,8 +239,8 @@ Tensor reduced(const OpDef& row, const In& x, const Axes* axes, ReduceOptions op
 
 }  // namespace
 
-#define STET_REDUCTION(name)                                                    \
-  Tensor name(In x) { return reduced(name##_row, x, nullptr, {}); }             \
+#define STET_REDUCTION(name)                                        \
+  Tensor name(In x) { return reduced(name##_row, x, nullptr, {}); } \
   Tensor name(In x, const Axes& axes, ReduceOptions options) { return reduced(name##_row, x, &axes, options); }
 STET_REDUCTION(sum)
 STET_REDUCTION(mean)
@@ -255,8 +258,7 @@ Tensor argmin(In x, int axis, ReduceOptions options) {
   return reduced(argmin_row, x, &one, options);
 }
 
-constinit const CoreOps core_ops{
-    .add = add, .subtract = subtract, .broadcast_to = broadcast_to, .sum_to = sum_to};
+constinit const CoreOps core_ops{.add = add, .subtract = subtract, .broadcast_to = broadcast_to, .sum_to = sum_to};
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   Shape from = x.shape();
@@ -265,8 +267,8 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
   ReduceAttributes attributes;
   attributes.keepdims = true;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    bool repeated = axis < extra || (prove_equal(shape[axis - extra], 1) == Proof::yes &&
-                                     prove_equal(from[axis], 1) != Proof::yes);
+    bool repeated =
+        axis < extra || (prove_equal(shape[axis - extra], 1) == Proof::yes && prove_equal(from[axis], 1) != Proof::yes);
     if (repeated) attributes.axes.push_back(axis);
   }
   Tensor summed = attributes.axes.empty() ? x : call(sum_row, {In(x)}, view_of(attributes));

@@ -1,5 +1,5 @@
-// Inputs to test a structured row with, and wrong calls with the text of their messages. Rows fill these lists; the tests
-// run them.
+// Inputs to test a structured row with, and wrong calls with the text of their messages. Rows fill these lists; the
+// tests run them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -39,11 +39,15 @@ Dim output_size(const Conv2DAttributes& a, const Shape& x, const Shape& filter, 
 
 void infer_conv2d(InferCall& call) {
   const auto& a = call.attributes<Conv2DAttributes>();
-  call.require(call.rank(0) == 4, text("'x' has rank ", call.rank(0), ", not 4"), "images are [batch, height, width, channels]");
-  call.require(call.rank(1) == 4, text("'filter' has rank ", call.rank(1), ", not 4"), "a filter is [height, width, channels, features]");
-  call.require(call.dtype(0) == call.dtype(1), text("'x' is ", call.dtype(0), " and 'filter' is ", call.dtype(1)), "cast one of them first");
+  call.require(call.rank(0) == 4, text("'x' has rank ", call.rank(0), ", not 4"),
+               "images are [batch, height, width, channels]");
+  call.require(call.rank(1) == 4, text("'filter' has rank ", call.rank(1), ", not 4"),
+               "a filter is [height, width, channels, features]");
+  call.require(call.dtype(0) == call.dtype(1), text("'x' is ", call.dtype(0), " and 'filter' is ", call.dtype(1)),
+               "cast one of them first");
   call.require(is_floating(call.dtype(0)), text("conv2d does not take ", call.dtype(0)), "cast to f32 first");
-  call.require(a.strides.size() == 2 && a.dilations.size() == 2, "strides and dilations have one entry for height and one for width");
+  call.require(a.strides.size() == 2 && a.dilations.size() == 2,
+               "strides and dilations have one entry for height and one for width");
   call.require_equal(call.shape(0)[3], call.shape(1)[2], "channels of 'x' and 'filter',");
   Shape result{call.shape(0)[0]};
   for (int axis : {0, 1}) result.push_back(output_size(a, call.shape(0), call.shape(1), axis, call.reason("size")));
@@ -82,13 +86,15 @@ void lower_conv2d(LowerCall& call) {
 
   Kernel patches;
   patches.name = "patches";
-  for (const Dim& extent : {out[0], out[1], out[2], filter[0], filter[1], shape[3]}) patches.loops.push_back({extent, false});
+  for (const Dim& extent : {out[0], out[1], out[2], filter[0], filter[1], shape[3]})
+    patches.loops.push_back({extent, false});
   const std::vector<Dim>& s = x.layout.strides;
   Access read;
   read.dtype = dtype;
   read.buffer = x.buffer;
   read.address.offset = x.layout.offset - a.low[0] * s[1] - a.low[1] * s[2];
-  read.address.strides = {s[0], s[1] * a.strides[0], s[2] * a.strides[1], s[1] * a.dilations[0], s[2] * a.dilations[1], s[3]};
+  read.address.strides = {s[0], s[1] * a.strides[0], s[2] * a.strides[1], s[1] * a.dilations[0], s[2] * a.dilations[1],
+                          s[3]};
   read.guards = {{{Dim(0) - a.low[0], {0, a.strides[0], 0, a.dilations[0], 0, 0}}, shape[1]},
                  {{Dim(0) - a.low[1], {0, 0, a.strides[1], 0, a.dilations[1], 0}}, shape[2]}};
   patches.operands = {read};
@@ -183,7 +189,8 @@ void errors_of_conv2d(ErrorList& list) {
   Conv2DAttributes plain, stuck;
   stuck.strides = {0, 1};
   list.add("'x' has rank 3, not 4", {{DType::f32, {5, 5, 3}}, {DType::f32, {3, 3, 3, 4}}}, view_of(plain))
-      .add("channels of 'x' and 'filter', 3 and 2 differ", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {3, 3, 2, 4}}}, view_of(plain))
+      .add("channels of 'x' and 'filter', 3 and 2 differ", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {3, 3, 2, 4}}},
+           view_of(plain))
       .add("conv2d does not take i32", {{DType::i32, {1, 5, 5, 3}}, {DType::i32, {3, 3, 3, 4}}}, view_of(plain))
       .add("stride", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {3, 3, 3, 4}}}, view_of(stuck))
       .add("kernel", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {0, 3, 3, 4}}}, view_of(plain))
@@ -210,23 +217,24 @@ Tensor conv2d(In x, In filter, const Conv2DOptions& options) {
                 filter.tensor().defined() && x.tensor().rank() == 4 && filter.tensor().rank() == 4 &&
                 options.strides.size() == 2 && options.dilations.size() == 2;
   if (options.same_padding && shaped) try {
-    for (int axis : {0, 1}) {
-      auto at = static_cast<std::size_t>(axis);
-      std::int64_t stride = options.strides[at];
-      if (stride < 1 || options.dilations[at] < 1) break;  // inference says what is wrong
-      Dim size = x.tensor().dim(axis + 1);
-      Dim reach = (filter.tensor().dim(axis) - 1) * options.dilations[at] + 1;
-      Dim total = ((size + (stride - 1)) / stride - 1) * stride + reach - size;
-      // More stride than filter needs no padding.
-      if (total.hint() && *total.hint() < 0) total = 0;
-      attributes.low[at] = total / 2;
-      attributes.high[at] = total - total / 2;
+      for (int axis : {0, 1}) {
+        auto at = static_cast<std::size_t>(axis);
+        std::int64_t stride = options.strides[at];
+        if (stride < 1 || options.dilations[at] < 1) break;  // inference says what is wrong
+        Dim size = x.tensor().dim(axis + 1);
+        Dim reach = (filter.tensor().dim(axis) - 1) * options.dilations[at] + 1;
+        Dim total = ((size + (stride - 1)) / stride - 1) * stride + reach - size;
+        // More stride than filter needs no padding.
+        if (total.hint() && *total.hint() < 0) total = 0;
+        attributes.low[at] = total / 2;
+        attributes.high[at] = total - total / 2;
+      }
+    } catch (const Problem& problem) {
+      // Strides and dilations so large that sizes overflow.
+      In operands[] = {x, filter};
+      throw_user_error(conv2d_row.name, conv2d_row.operands, operands, problem,
+                       frame_name() ? frame_where() : x.where());
     }
-  } catch (const Problem& problem) {
-    // Strides and dilations so large that sizes overflow.
-    In operands[] = {x, filter};
-    throw_user_error(conv2d_row.name, conv2d_row.operands, operands, problem, frame_name() ? frame_where() : x.where());
-  }
   return call(conv2d_row, {x, filter}, view_of(attributes));
 }
 

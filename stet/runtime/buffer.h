@@ -62,11 +62,11 @@ class Buffer {
 };
 
 struct MemoryStatistics {
-  std::size_t bytes_in_use = 0;     // held by buffers
-  std::size_t peak_bytes = 0;       // highest bytes_in_use since start or reset
-  std::size_t bytes_cached = 0;     // free, kept for reuse
-  std::uint64_t allocations = 0;    // calls of allocate
-  std::uint64_t cache_hits = 0;     // of them, served without the system
+  std::size_t bytes_in_use = 0;   // held by buffers
+  std::size_t peak_bytes = 0;     // highest bytes_in_use since start or reset
+  std::size_t bytes_cached = 0;   // free, kept for reuse
+  std::uint64_t allocations = 0;  // calls of allocate
+  std::uint64_t cache_hits = 0;   // of them, served without the system
 };
 /// Exact when no other thread allocates; summed over threads.
 STET_API MemoryStatistics memory_statistics();

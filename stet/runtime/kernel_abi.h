@@ -15,6 +15,6 @@ struct KernelStatus {
 /// bytes, `numbers` the kernel's sizes, strides, offsets and scalar operands as 64-bit words, in the order the kernel
 /// lists them. Returns 0, or the number of a failed check after filling in `status`. Never throws, never unwinds.
 using KernelFunction = std::int64_t (*)(void* const* buffers, const std::int64_t* numbers, std::int64_t begin,
-                                                   std::int64_t end, KernelStatus* status);
+                                        std::int64_t end, KernelStatus* status);
 
 }  // namespace stet

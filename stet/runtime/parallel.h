@@ -1,8 +1,8 @@
 // The one thread pool of the process.
 //
 // It serves one region at a time; a caller that finds it busy, and a region inside a region, run their chunks
-// themselves, in order. How work is cut into chunks is the caller's business and must depend on sizes only, never on the
-// number of threads: chunks may run in any order on any thread, and results must not depend on it.
+// themselves, in order. How work is cut into chunks is the caller's business and must depend on sizes only, never on
+// the number of threads: chunks may run in any order on any thread, and results must not depend on it.
 #pragma once
 #include <cstdint>
 

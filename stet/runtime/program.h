@@ -1,7 +1,7 @@
 // Program: what a compiled graph does, a flat list of steps over numbered buffers.
 //
-// Life of a call: accepts(sizes) binds the symbols, or says that this program is for other sizes; bind() evaluates every
-// size and plans memory, once per set of sizes; BoundProgram::run() runs it, from any number of threads at once.
+// Life of a call: accepts(sizes) binds the symbols, or says that this program is for other sizes; bind() evaluates
+// every size and plans memory, once per set of sizes; BoundProgram::run() runs it, from any number of threads at once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "stet/base/shape.h"
 #include "stet/base/dtype.h"
+#include "stet/base/shape.h"
 #include "stet/ir/op.h"
 #include "stet/runtime/buffer.h"
 
@@ -76,8 +76,8 @@ class Program : public std::enable_shared_from_this<Program> {
   std::vector<ProgramBuffer> buffers;  // inputs first, in order, then results, then the rest
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<LateSize> late;
-  std::vector<Fact> facts;                 // beyond what the inputs' shapes say
-  std::vector<InferCall::Check> checks;    // Problems when they fail
+  std::vector<Fact> facts;               // beyond what the inputs' shapes say
+  std::vector<InferCall::Check> checks;  // Problems when they fail
 
   /// The symbols' values if the sizes fit this program: every input's sizes equal its shape, and all facts hold.
   std::optional<Bindings> accepts(std::span<const ConcreteInput> inputs, std::span<const std::int64_t> dims) const;

@@ -1,7 +1,8 @@
 // The `stet` command: looks into the op table and the compiler.
 //
 //   stet ops                         the table of ops, as Markdown
-//   stet dump <op> [dtype] [stage…]  an elementwise op on its way to machine code; stages: row expr gradient graph passes
+//   stet dump <op> [dtype] [stage…]  an elementwise op on its way to machine code; stages: row expr gradient graph
+//   passes
 //                                    kernel llvm assembly (all without one)
 #include <algorithm>
 #include <iostream>
@@ -46,7 +47,8 @@ class Dump {
     MapInstance instance = instantiate(row_, types);
     if (wants("row"))
       std::cout << row_.name << ": " << row_.summary << " Kind " << name(row_.kind) << ", " << int{row_.arity}
-                << (row_.arity == 1 ? " operand" : " operands") << ", " << dtype_ << " gives " << instance.result << ".\n";
+                << (row_.arity == 1 ? " operand" : " operands") << ", " << dtype_ << " gives " << instance.result
+                << ".\n";
     if (wants("expr")) std::cout << instance.body.str(true) << "\n";
     if (wants("gradient") && is_floating(instance.result))
       for (int i = 0; i < row_.arity; ++i)
@@ -64,7 +66,9 @@ class Dump {
     if (wants("graph")) std::cout << graph.str();
     CompileOptions options;
     if (wants("passes"))
-      options.observe = [](const char* pass, const Graph& after) { std::cout << "after " << pass << ":\n" << after.str(); };
+      options.observe = [](const char* pass, const Graph& after) {
+        std::cout << "after " << pass << ":\n" << after.str();
+      };
     std::shared_ptr<Program> program = compile(graph, options);
     for (const std::unique_ptr<Step>& step : program->steps) {
       if (wants("kernel")) std::cout << step->str();

@@ -1,4 +1,5 @@
-// Must not compile: a pass that compares sizes by accident would record a fact, or miss one. Below core/ there is no ==.
+// Must not compile: a pass that compares sizes by accident would record a fact, or miss one. Below core/ there is no
+// ==.
 #include "stet/base/dim.h"
 #include "stet/base/shape.h"
 #include "stet/ir/graph.h"

@@ -199,8 +199,7 @@ void expect_layouts_agree(const OpDef& op, const std::vector<Tensor>& inputs, co
     }
     Tensor expected = eager(op, dense, attributes);
     EXPECT_TRUE(same_bits(eager(op, views, attributes), expected));
-    EXPECT_TRUE(same_bits(OneNode(op, views, attributes).run(views, attributes), expected))
-        << "as a graph";
+    EXPECT_TRUE(same_bits(OneNode(op, views, attributes).run(views, attributes), expected)) << "as a graph";
     // One operand of each.
     if (inputs.size() > 1) {
       std::vector<Tensor> mixed = views;

@@ -10,7 +10,7 @@ python3-numpy and python3-scipy:
 rows.txt is the op table as the tests see it: one line per map, cast and sample. Where a result does not depend on
 rounding (data that only moves), one list of source positions serves all types. Inputs of samples are not stored: they
 come from `drawn`, which tests/ops/op_harness.h repeats. Everything here is written anew, from the definitions in
-DESIGN.md "Same numbers" and the rows' summaries; no code is shared with the engine.
+docs/numbers.md and the rows' summaries; no code is shared with the engine.
 """
 
 import decimal

@@ -1,10 +1,10 @@
 // Traced functions as a user sees them.
-#include "stet/stet.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <thread>
+
+#include "stet/stet.h"
 
 using namespace stet;
 
@@ -198,7 +198,8 @@ TEST_F(FunctionTest, ReadingATracedValueSaysWhatToDo) {
 
 TEST_F(FunctionTest, AWholeTrainingStepIsOneProgram) {
   random::seed(4);
-  Variable w1(random::normal({8, 16}, {.stddev = 0.3})), b1(zeros({16})), w2(random::normal({16, 3}, {.stddev = 0.3})), b2(zeros({3}));
+  Variable w1(random::normal({8, 16}, {.stddev = 0.3})), b1(zeros({16})), w2(random::normal({16, 3}, {.stddev = 0.3})),
+      b2(zeros({3}));
   std::vector<Variable> variables{w1, b1, w2, b2};
   auto step = [=](Tensor x, Tensor y) {
     GradientTape tape;
@@ -261,7 +262,8 @@ TEST_F(FunctionTest, ManyThreadsOneTraceNothingLost) {
 }
 
 TEST_F(FunctionTest, WrongDeclarations) {
-  EXPECT_CONTAINS(error_of([] { function("f(x, y)", [](Tensor x) { return x; }); }), "names 2 arguments, the callable takes 1");
+  EXPECT_CONTAINS(error_of([] { function("f(x, y)", [](Tensor x) { return x; }); }),
+                  "names 2 arguments, the callable takes 1");
   Function f = function("f(x)", [](Tensor x) { return x; });
   EXPECT_CONTAINS(error_of([&] { f(Tensor()); }), "f: argument 0 'x' is an undefined tensor");
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fenv.h>
 #include <float.h>
+#include <gtest/gtest.h>
 #include <inttypes.h>
 #include <iso646.h>
 #include <limits.h>
@@ -35,8 +36,6 @@
 
 #include "stet/stet.h"
 
-#include <gtest/gtest.h>
-
 using namespace stet;
 
 TEST(Headers, OpsResolveBesideTheCLibrary) {
@@ -53,6 +52,6 @@ TEST(Headers, OpsResolveBesideTheCLibrary) {
   EXPECT_EQ(sin(x - x).to_vector<float>(), (std::vector<float>{0, 0}));
   EXPECT_EQ(cos(x - x).to_vector<float>(), (std::vector<float>{1, 1}));
   EXPECT_EQ(erf(x - x).to_vector<float>(), (std::vector<float>{0, 0}));
-  EXPECT_EQ(abs(-3), 3);         // the C library's
+  EXPECT_EQ(abs(-3), 3);  // the C library's
   EXPECT_EQ(std::abs(-3.5), 3.5);
 }

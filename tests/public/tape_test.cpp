@@ -1,10 +1,10 @@
 // Variables and gradients as a user sees them, eagerly.
-#include "stet/stet.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <thread>
+
+#include "stet/stet.h"
 
 using namespace stet;
 
@@ -43,7 +43,10 @@ TEST(VariableTest, KeepsTypeAndShape) {
   std::string error = error_of([&] { v.assign(zeros({3, 2})); });
   EXPECT_CONTAINS(error, "assign: a Variable 'kernel' of f32[2,3] cannot hold f32[3,2]");
   EXPECT_CONTAINS(error, "tape_test.cpp:");
-  EXPECT_CONTAINS(error_of([&] { v.assign_add(zeros({2, 3}, f64)); }), "assign_add: a Variable 'kernel' of f32[2,3] cannot hold f64[2,3]");
+  EXPECT_CONTAINS(error_of([&] {
+                    v.assign_add(zeros({2, 3}, f64));
+                  }),
+                  "assign_add: a Variable 'kernel' of f32[2,3] cannot hold f64[2,3]");
   EXPECT_EQ(sum(v).item<float>(), 0);  // nothing was changed
   Variable count(tensor(0), {.trainable = false});
   EXPECT_EQ(count.assign_add(1).item<int>(), 1);
@@ -96,13 +99,25 @@ TEST(TapeTest, ChainsOfEveryKind) {
       [&](Tensor x) { return log_softmax(matmul(x, w)) * b; },
       [&](Tensor x) { return layer_norm(x, 1.5, b[0]); },
       [&](Tensor x) { return max(x, 1) * mean(square(x), 1); },
-      [&](Tensor x) { return x[{Range{.step = -1}, range(1, 4, 2)}] * x[{Range{}, 0}][{ellipsis, newaxis}]; },
-      [&](Tensor x) { return concat({x, x * x}, 1) * gather(x, tensor({1, 0, 1}))[0][0]; },
-      [&](Tensor x) { return sparse_cross_entropy(tensor({2, 0}), matmul(x, w)); },
+      [&](Tensor x) {
+        return x[{Range{.step = -1}, range(1, 4, 2)}] * x[{Range{}, 0}][{ellipsis, newaxis}];
+      },
+      [&](Tensor x) {
+        return concat({x, x * x}, 1) * gather(x, tensor({1, 0, 1}))[0][0];
+      },
+      [&](Tensor x) {
+        return sparse_cross_entropy(tensor({2, 0}), matmul(x, w));
+      },
       [&](Tensor x) { return gelu(x) + silu(x) * relu(x) + where(x > 0, exp(x), x * x); },
-      [&](Tensor x) { return reshape(transpose(x), {2, 4}) / (x * x + 1); },
-      [&](Tensor x) { return conv2d(reshape(x, {1, 2, 4, 1}), reshape(w, {2, 2, 1, 3}), {.same_padding = true}); },
-      [&](Tensor x) { return broadcast_to(sum(x, 0, {.keepdims = true}), {3, 4}) * stack({x[0], x[1], x[0]}); },
+      [&](Tensor x) {
+        return reshape(transpose(x), {2, 4}) / (x * x + 1);
+      },
+      [&](Tensor x) {
+        return conv2d(reshape(x, {1, 2, 4, 1}), reshape(w, {2, 2, 1, 3}), {.same_padding = true});
+      },
+      [&](Tensor x) {
+        return broadcast_to(sum(x, 0, {.keepdims = true}), {3, 4}) * stack({x[0], x[1], x[0]});
+      },
   };
   Tensor x = random::normal({2, 4}, {.dtype = f64});
   for (std::size_t i = 0; i < functions.size(); ++i) {

@@ -1,11 +1,11 @@
 // The surface as a user sees it: creation, reading, indexing, printing, numbers, sizes, errors.
-#include "stet/stet.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <sstream>
 #include <thread>
+
+#include "stet/stet.h"
 
 using namespace stet;
 
@@ -52,11 +52,15 @@ TEST(Creation, FromVectorsSpansAndMemory) {
   EXPECT_EQ(x.item<double>({0, 0}), 1);
   EXPECT_EQ(tensor(std::span<const double>(values).subspan(1, 4), {2, 2}).item<double>({1, 1}), 5);
   EXPECT_EQ(tensor(std::vector<bool>{true, false, true}).dtype(), bool_);
-  EXPECT_CONTAINS(error_of([&] { tensor(values, {4, 2}); }), "tensor: 6 values do not fill f64[4,2], which has 8 elements");
+  EXPECT_CONTAINS(error_of([&] {
+                    tensor(values, {4, 2});
+                  }),
+                  "tensor: 6 values do not fill f64[4,2], which has 8 elements");
 
   static int released = 0;
   {
-    Tensor shared = from_memory(f64, values.data(), {6}, [](void*) { ++released; }, nullptr);
+    Tensor shared = from_memory(
+        f64, values.data(), {6}, [](void*) { ++released; }, nullptr);
     EXPECT_EQ(shared.data<double>(), values.data());
     Tensor view = shared[range(2, 4)];
     shared = Tensor();
@@ -64,9 +68,11 @@ TEST(Creation, FromVectorsSpansAndMemory) {
     EXPECT_EQ(sum(view).item<double>(), 7);
   }
   EXPECT_EQ(released, 1);
-  EXPECT_CONTAINS(error_of([&] { from_memory(f64, nullptr, {6}, nullptr, nullptr); }), "from_memory: no memory for f64[6]");
-  EXPECT_CONTAINS(error_of([&] { from_memory(f64, reinterpret_cast<char*>(values.data()) + 1, {2}, nullptr, nullptr); }),
-                  "the address is not a multiple of the size of f64");
+  EXPECT_CONTAINS(error_of([&] { from_memory(f64, nullptr, {6}, nullptr, nullptr); }),
+                  "from_memory: no memory for f64[6]");
+  EXPECT_CONTAINS(
+      error_of([&] { from_memory(f64, reinterpret_cast<char*>(values.data()) + 1, {2}, nullptr, nullptr); }),
+      "the address is not a multiple of the size of f64");
 }
 
 TEST(Creation, Filled) {
@@ -116,7 +122,10 @@ TEST(Reading, UndefinedTensorsSaySo) {
 TEST(Reading, TruthOfOneElement) {
   EXPECT_TRUE(bool(tensor({1.f, 2.f})[1] > 1));
   EXPECT_FALSE(bool(tensor(0)));
-  EXPECT_CONTAINS(error_of([] { (void)bool(tensor({1, 2})); }), "bool: the truth of i32[2] with 2 elements is not defined");
+  EXPECT_CONTAINS(error_of([] {
+                    (void)bool(tensor({1, 2}));
+                  }),
+                  "bool: the truth of i32[2] with 2 elements is not defined");
 }
 
 // --- indexing
@@ -231,7 +240,8 @@ TEST(Errors, NameTheCallersLine) {
   error = error_of([] { layer_norm(zeros({2, 3}), zeros({4}), 0.f); });
   EXPECT_CONTAINS(error, "layer_norm: multiply: sizes 3 and 4 of axis -1 do not broadcast");
   error = error_of([] { sparse_cross_entropy(tensor({0, 7}), zeros({2, 3})); });
-  EXPECT_CONTAINS(error, "sparse_cross_entropy: gather: 'indices' holds index 7 at position 1, out of range: allowed are 0 to 2");
+  EXPECT_CONTAINS(
+      error, "sparse_cross_entropy: gather: 'indices' holds index 7 at position 1, out of range: allowed are 0 to 2");
   error = error_of([] { matmul(zeros({2, 3}), zeros({4, 5})); });
   EXPECT_CONTAINS(error, "matmul: inner sizes 3 and 4");
   EXPECT_CONTAINS(error, "with a f32[2,3], b f32[4,5]");
