@@ -48,6 +48,8 @@ class Dim {
   }
 
   bool is_constant() const { return !polynomial_; }
+  /// Is this very integer.
+  bool is_constant(std::int64_t value) const { return !polynomial_ && constant_ == value; }
   /// The integer of a constant Dim.
   std::int64_t constant() const { return constant_; }
   /// The size as an integer. Of a constant, itself; a symbol is pinned to its hint by the scope (SymbolScope::pin).

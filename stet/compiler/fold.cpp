@@ -10,61 +10,14 @@ namespace {
 constexpr std::int64_t most_elements = 16;  // larger constants are inputs, so a fold may not make them
 
 ScalarValue read_element(DType dtype, const char* at) {
-  ScalarValue out;
-  auto as = [&](auto type) {
-    decltype(type) value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
-  };
-  switch (dtype) {
-    case DType::bool_:
-    case DType::u8:
-      out.integer = as(std::uint8_t{});
-      break;
-    case DType::i8:
-      out.integer = as(std::int8_t{});
-      break;
-    case DType::i16:
-      out.integer = as(std::int16_t{});
-      break;
-    case DType::i32:
-      out.integer = as(std::int32_t{});
-      break;
-    case DType::i64:
-      out.integer = as(std::int64_t{});
-      break;
-    case DType::f16:
-      out.real = static_cast<float>(as(Half()));
-      break;
-    case DType::bf16:
-      out.real = static_cast<float>(as(BFloat16()));
-      break;
-    case DType::f32:
-      out.real = as(float{});
-      break;
-    case DType::f64:
-      out.real = as(double{});
-      break;
-  }
-  return out;
+  ScalarBits bits = 0;
+  std::memcpy(&bits, at, static_cast<std::size_t>(size_of(dtype)));
+  return value_of(bits, dtype);
 }
 
 void append_element(std::string& bytes, DType dtype, const ScalarValue& value) {
-  auto put = [&](auto v) { bytes.append(reinterpret_cast<const char*>(&v), sizeof v); };
-  switch (dtype) {
-    case DType::f16:
-      return put(Half(static_cast<float>(value.real)));
-    case DType::bf16:
-      return put(BFloat16(static_cast<float>(value.real)));
-    case DType::f32:
-      return put(static_cast<float>(value.real));
-    case DType::f64:
-      return put(value.real);
-    default: {
-      const char* low = reinterpret_cast<const char*>(&value.integer);
-      bytes.append(low, static_cast<std::size_t>(size_of(dtype)));
-    }
-  }
+  ScalarBits bits = bits_of(value, dtype);
+  bytes.append(reinterpret_cast<const char*>(&bits), static_cast<std::size_t>(size_of(dtype)));
 }
 
 bool foldable(const Graph& graph, const Node& node) {

@@ -12,8 +12,6 @@
 namespace stet {
 namespace {
 
-bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() && dim.constant() == value; }
-
 /// Elements between the first and the last that a strided input reaches, inclusive.
 Dim reached_elements(const Shape& shape, const std::vector<Dim>& strides) {
   Dim last = 0;
@@ -202,10 +200,10 @@ Place LowerCall::dense(int number) {
   const Place& given = place(number);
   const ValueType& type = in(number);
   std::vector<Dim> strides = dense_strides(type.shape);
-  bool is_dense = is_constant(given.layout.offset, 0);
+  bool is_dense = given.layout.offset.is_constant(0);
   for (std::size_t axis = 0; axis < strides.size(); ++axis)
     is_dense &=
-        identical(strides[axis], given.layout.strides[axis]) || is_constant(type.shape[static_cast<int>(axis)], 1);
+        identical(strides[axis], given.layout.strides[axis]) || type.shape[static_cast<int>(axis)].is_constant(1);
   if (is_dense) return given;
   Place to = temporary(type.dtype, type.shape);
   Place operands[] = {given};

@@ -6,8 +6,6 @@
 namespace stet {
 namespace {
 
-bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() && dim.constant() == value; }
-
 /// An operand as GEMM takes it: rows contiguous, as stored or transposed.
 struct MatrixPlace {
   Place place;
@@ -31,8 +29,8 @@ MatrixPlace matrix_place(LowerCall& call, int number, bool transpose, DType comp
   for (const Dim& stride : strides)
     if (prove(0, Relation::less_equal, stride) != Proof::yes) return {call.dense(number), transpose};
   const Dim &rows = strides[strides.size() - 2], &columns = strides.back();
-  if (is_constant(columns, 1) && !is_constant(rows, 0)) return {place, transpose};
-  if (is_constant(rows, 1) && !is_constant(columns, 0)) return {place, !transpose};
+  if (columns.is_constant(1) && !rows.is_constant(0)) return {place, transpose};
+  if (rows.is_constant(1) && !columns.is_constant(0)) return {place, !transpose};
   return {call.dense(number), transpose};
 }
 

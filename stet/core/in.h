@@ -40,6 +40,8 @@ class In {
   double real() const { return value_.real; }
   /// integer() is the lower half of an unsigned number that i64 does not hold.
   bool beyond_i64() const { return beyond_i64_; }
+  /// Of a tensor its rank; 0 for numbers and undefined tensors.
+  int rank() const { return kind_ == Kind::tensor && tensor().defined() ? tensor().rank() : 0; }
   /// Of a number: the type it has when no tensor gives it one.
   DType dtype() const { return dtype_; }
   Where where() const { return where_; }

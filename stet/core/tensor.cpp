@@ -149,83 +149,10 @@ Dim Tensor::dim(int axis, Where where) const {
 // --- reading
 
 void convert_element(DType from, const void* source, DType to, void* target) {
-  double real = 0;
-  std::int64_t integer = 0;
-  auto load = [&](auto type) {
-    decltype(type) value;
-    std::memcpy(&value, source, sizeof value);
-    return value;
-  };
-  switch (from) {
-    case DType::bool_:
-      integer = load(std::uint8_t{}) != 0;
-      break;
-    case DType::u8:
-      integer = load(std::uint8_t{});
-      break;
-    case DType::i8:
-      integer = load(std::int8_t{});
-      break;
-    case DType::i16:
-      integer = load(std::int16_t{});
-      break;
-    case DType::i32:
-      integer = load(std::int32_t{});
-      break;
-    case DType::i64:
-      integer = load(std::int64_t{});
-      break;
-    case DType::f16:
-      real = static_cast<float>(load(Half()));
-      break;
-    case DType::bf16:
-      real = static_cast<float>(load(BFloat16()));
-      break;
-    case DType::f32:
-      real = load(float{});
-      break;
-    case DType::f64:
-      real = load(double{});
-      break;
-  }
-  auto store = [&](auto value) { std::memcpy(target, &value, sizeof value); };
-  if (is_floating(to)) {
-    if (!is_floating(from)) real = static_cast<double>(integer);
-    switch (to) {
-      case DType::f16:
-        return store(Half(static_cast<float>(real)));
-      case DType::bf16:
-        return store(BFloat16(static_cast<float>(real)));
-      case DType::f32:
-        return is_floating(from) ? store(static_cast<float>(real)) : store(static_cast<float>(integer));
-      default:
-        return store(real);
-    }
-  }
-  if (is_floating(from)) {
-    if (to == DType::bool_)
-      integer = real != 0;
-    else if (std::isnan(real))
-      integer = 0;
-    else if (real <= static_cast<double>(row(to).lowest))
-      integer = row(to).lowest;
-    else if (real >= static_cast<double>(row(to).highest))
-      integer = row(to).highest;
-    else
-      integer = static_cast<std::int64_t>(real);
-  } else if (to == DType::bool_) {
-    integer = integer != 0;
-  }
-  switch (size_of(to)) {
-    case 1:
-      return store(static_cast<std::uint8_t>(integer));
-    case 2:
-      return store(static_cast<std::uint16_t>(integer));
-    case 4:
-      return store(static_cast<std::uint32_t>(integer));
-    default:
-      return store(integer);
-  }
+  ScalarBits bits = 0;
+  std::memcpy(&bits, source, static_cast<std::size_t>(size_of(from)));
+  bits = bits_of(convert(value_of(bits, from), from, to), to);
+  std::memcpy(target, &bits, static_cast<std::size_t>(size_of(to)));
 }
 
 void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const {

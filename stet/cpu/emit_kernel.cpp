@@ -18,8 +18,6 @@ std::atomic<bool> checked_default{true};
 std::atomic<bool> checked_default{false};
 #endif
 
-bool is_constant(const Dim& dim, std::int64_t value) { return dim.is_constant() && dim.constant() == value; }
-
 /// Vectors per step of the main loop: enough independent work to hide latency, few enough registers not to spill.
 int unroll_for(int expr_size) { return expr_size <= 8 ? 4 : expr_size <= 24 ? 2 : 1; }
 
@@ -68,7 +66,7 @@ class KernelEmitter {
   Value word(int k) { return b.load(b.index(), b.element_pointer(b.index(), b.parameter(1), b.index(k)), 8); }
 
   Value number(const Dim& dim) {
-    if (is_constant(dim, 0) || is_constant(dim, 1)) return b.index(dim.constant());
+    if (dim.is_constant(0) || dim.is_constant(1)) return b.index(dim.constant());
     for (std::size_t i = 0; i < numbers_.size(); ++i)
       if (identical(numbers_[i], dim)) return words_[i];
     throw InternalError(text("kernel number ", dim, " is not listed"));
@@ -78,15 +76,15 @@ class KernelEmitter {
 
   /// a * b with 0 and 1 left out, so that dense code stays small without an optimiser.
   Value scaled(Value index, const Dim& stride) {
-    if (is_constant(stride, 1)) return index;
+    if (stride.is_constant(1)) return index;
     return b.multiply(index, number(stride));
   }
 
   /// offset + sum of indices * strides over every loop but the inner one.
   Value base_of(const Affine& affine, const std::vector<Value>& indices) {
-    Value sum = is_constant(affine.offset, 0) ? nullptr : number(affine.offset);
+    Value sum = affine.offset.is_constant(0) ? nullptr : number(affine.offset);
     for (std::size_t loop = 0; loop < inner_; ++loop) {
-      if (is_constant(affine.strides[loop], 0)) continue;
+      if (affine.strides[loop].is_constant(0)) continue;
       Value term = scaled(indices[loop], affine.strides[loop]);
       sum = sum ? b.add(sum, term) : term;
     }
@@ -97,9 +95,9 @@ class KernelEmitter {
 
   /// base + (i + lane) * stride, per lane.
   Value lane_addresses(Value base, Value i, const Dim& stride) {
-    if (is_constant(stride, 0)) return b.splat(base, lanes_);
+    if (stride.is_constant(0)) return b.splat(base, lanes_);
     Value position = inner_lanes(i);
-    if (!is_constant(stride, 1)) position = b.multiply(position, b.splat(number(stride), lanes_));
+    if (!stride.is_constant(1)) position = b.multiply(position, b.splat(number(stride), lanes_));
     return b.add(b.splat(base, lanes_), position);
   }
 
@@ -149,7 +147,7 @@ class KernelEmitter {
 
   // --- operands
 
-  bool moves_inside(const Affine& affine) const { return !is_constant(affine.strides[inner_], 0); }
+  bool moves_inside(const Affine& affine) const { return !affine.strides[inner_].is_constant(0); }
   bool moves_inside(const Access& access) const {
     if (access.source == Access::number) return false;
     if (moves_inside(access.address)) return true;
@@ -265,7 +263,7 @@ class KernelEmitter {
       Value where = lane_addresses(run.operand_bases[static_cast<std::size_t>(indirection.operand)], i,
                                    through.address.strides[inner_]);
       fail_if_any(bad, indirection.check, index, where);
-      Value step = is_constant(indirection.stride, 1)
+      Value step = indirection.stride.is_constant(1)
                        ? index
                        : b.multiply(index, b.splat(this->number(indirection.stride), lanes_));
       addresses = b.add(addresses, step);
@@ -276,7 +274,7 @@ class KernelEmitter {
                                               : b.splat(inside(guard, run.indices, i, false), lanes_);
       guarded = guarded ? b.bit_and(guarded, ok) : ok;
     }
-    bool contiguous = !addresses && is_constant(stride, 1);
+    bool contiguous = !addresses && stride.is_constant(1);
     if (contiguous && access.guards.empty()) {
       Value first = b.add(run.operand_bases[number], i);
       check_range(access, first, active);
@@ -319,7 +317,7 @@ class KernelEmitter {
     Value pointer = buffers_[static_cast<std::size_t>(access.buffer)];
     const Dim& stride = access.address.strides[inner_];
     int align = size_of(access.dtype);
-    if (!is_constant(stride, 1)) {
+    if (!stride.is_constant(1)) {
       Value addresses = lane_addresses(base, i, stride);
       Value lanes_mask = mask ? mask : LLVMConstAllOnes(b.vector(b.boolean(), lanes_));
       check_lanes(access, addresses, lanes_mask);
@@ -404,7 +402,7 @@ class KernelEmitter {
   bool strides_inside() const {
     return std::any_of(kernel_.operands.begin(), kernel_.operands.end(), [&](const Access& access) {
       return access.source == Access::memory && moves_inside(access.address) &&
-             !is_constant(access.address.strides[inner_], 1);
+             !access.address.strides[inner_].is_constant(1);
     });
   }
 
@@ -515,7 +513,7 @@ class KernelEmitter {
     auto address = [&](const Affine& affine) {
       Value sum = number(affine.offset);
       for (std::size_t loop : outer)
-        if (!is_constant(affine.strides[loop], 0)) sum = b.add(sum, scaled(indices[loop], affine.strides[loop]));
+        if (!affine.strides[loop].is_constant(0)) sum = b.add(sum, scaled(indices[loop], affine.strides[loop]));
       return sum;
     };
     Value stored = epilogue_of(combined, 1, [&](int k) -> Value {
@@ -596,12 +594,12 @@ class KernelEmitter {
     Value base = base_of(access.address, indices), pointer = buffers_[static_cast<std::size_t>(access.buffer)];
     const Dim& stride = access.address.strides[inner_];
     int align = size_of(access.dtype);
-    if (is_constant(stride, 0)) {
+    if (stride.is_constant(0)) {
       check_range(access, base, b.index(1));
       Value one = b.load(element, b.element_pointer(element, pointer, base), align);
       return b.splat(from_storage(b, access.dtype, one), lanes_);
     }
-    if (is_constant(stride, 1)) {
+    if (stride.is_constant(1)) {
       Value first = b.add(base, i);
       check_range(access, first, active);
       Value at = b.element_pointer(element, pointer, first);

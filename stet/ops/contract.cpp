@@ -77,12 +77,11 @@ constinit const OpDef matmul_row{
         }};
 
 namespace {
-int rank_of(const In& x) { return x.kind() == In::Kind::tensor && x.tensor().defined() ? x.tensor().rank() : -1; }
 DType type_of(const In& x) { return x.tensor().dtype(); }
 }  // namespace
 
 Tensor matmul(In a, In b, MatmulOptions options) {
-  int left = rank_of(a), right = rank_of(b);
+  int left = a.rank(), right = b.rank();
   bool plain = left >= 2 && right >= 2 && type_of(a) == type_of(b);
   if (plain || left < 1 || right < 1)
     return call(matmul_row, {a, b}, view_of(transposed(options.transpose_a, options.transpose_b)));

@@ -44,8 +44,6 @@ struct ConcatAttributes {
   static constexpr auto fields() { return std::tuple(field("axis", &ConcatAttributes::axis)); }
 };
 
-bool is_one(const Dim& dim) { return dim.is_constant() && dim.constant() == 1; }
-
 std::vector<Dim> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 Tensor call_reshape(const In& x, std::vector<Dim> shape) {
@@ -65,15 +63,15 @@ std::optional<Layout> same_but_for_ones(const Shape& shape, const Layout& layout
   Layout out{layout.offset, {}};
   int from = 0;
   for (const Dim& size : target) {
-    if (is_one(size)) {
+    if (size.is_constant(1)) {
       out.strides.push_back(1);
       continue;
     }
-    while (from < shape.rank() && is_one(shape[from])) ++from;
+    while (from < shape.rank() && shape[from].is_constant(1)) ++from;
     if (from == shape.rank() || !identical(shape[from], size)) return std::nullopt;
     out.strides.push_back(layout.strides[static_cast<std::size_t>(from++)]);
   }
-  while (from < shape.rank() && is_one(shape[from])) ++from;
+  while (from < shape.rank() && shape[from].is_constant(1)) ++from;
   return from == shape.rank() ? std::optional(out) : std::nullopt;
 }
 
@@ -84,7 +82,8 @@ std::optional<Layout> view_reshape(const Shape& shape, const Layout& layout, Att
   // Otherwise only dense memory can be read under another shape. Size-1 axes may have any stride.
   std::vector<Dim> dense = dense_strides(shape);
   for (std::size_t axis = 0; axis < dense.size(); ++axis)
-    if (!is_one(shape[static_cast<int>(axis)]) && !identical(dense[axis], layout.strides[axis])) return std::nullopt;
+    if (!shape[static_cast<int>(axis)].is_constant(1) && !identical(dense[axis], layout.strides[axis]))
+      return std::nullopt;
   return Layout{layout.offset, dense_strides(target)};
 }
 
@@ -133,7 +132,7 @@ void infer_broadcast_to(InferCall& call) {
                "a target has at least as many axes");
   for (int axis = 0; axis < from.rank(); ++axis) {
     const Dim &size = from[axis], &target = to[axis + to.rank() - from.rank()];
-    if (is_one(size)) continue;
+    if (size.is_constant(1)) continue;
     // A size of 1 that is not written in the code is a fact, as in every broadcast.
     std::optional<std::int64_t> hint = size.hint(), wanted = target.hint();
     if (hint && wanted && *hint == 1 && *wanted != 1)
@@ -427,8 +426,6 @@ Tensor reshape(In x, std::initializer_list<Dim> shape) { return call_reshape(x, 
 Tensor reshape(In x, const std::vector<Dim>& shape) { return call_reshape(x, shape); }
 
 namespace {
-int rank_of(const In& x) { return x.kind() == In::Kind::tensor && x.tensor().defined() ? x.tensor().rank() : 0; }
-
 [[noreturn]] void fail(const OpDef& row, const In& x, const Problem& problem) {
   throw_user_error(row.name, row.operands, {&x, 1}, problem, frame_name() ? frame_where() : x.where());
 }
@@ -441,7 +438,7 @@ std::vector<int> narrowed(const OpDef& row, const In& x, const Axes& axes) {
   for (std::int64_t axis : axes.axes) {
     if (axis != static_cast<int>(axis)) {
       try {
-        normalize_axis(axis, rank_of(x));
+        normalize_axis(axis, x.rank());
       } catch (const Problem& problem) {
         fail(row, x, problem);
       }
@@ -454,7 +451,7 @@ std::vector<int> narrowed(const OpDef& row, const In& x, const Axes& axes) {
 
 Tensor transpose(In x) {
   TransposeAttributes attributes;
-  for (int axis = rank_of(x); axis-- > 0;) attributes.order.push_back(axis);
+  for (int axis = x.rank(); axis-- > 0;) attributes.order.push_back(axis);
   return call(transpose_row, {x}, view_of(attributes));
 }
 Tensor transpose(In x, const Axes& order) {
@@ -496,7 +493,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, Where where) {
 
 Tensor expand_dims(In x, int axis) {
   Frame frame("expand_dims", x.where());
-  int rank = rank_of(x);
+  int rank = x.rank();
   int at = 0;
   try {
     at = normalize_axis(axis, rank + 1);
@@ -522,8 +519,8 @@ Tensor squeeze(In x, const Axes& axes) {
   Frame frame("squeeze", x.where());
   std::vector<Dim> sizes;
   try {
-    std::vector<int> gone = normalize_axes(axes.axes, rank_of(x));
-    for (int axis = 0; axis < rank_of(x); ++axis) {
+    std::vector<int> gone = normalize_axes(axes.axes, x.rank());
+    for (int axis = 0; axis < x.rank(); ++axis) {
       Dim size = x.tensor().dim(axis);
       if (std::find(gone.begin(), gone.end(), axis) == gone.end())
         sizes.push_back(size);

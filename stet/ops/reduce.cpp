@@ -217,13 +217,11 @@ constinit const OpDef argmin_row{.name = "argmin",
 
 namespace {
 
-int rank_of(const In& x) { return x.kind() == In::Kind::tensor && x.tensor().defined() ? x.tensor().rank() : 0; }
-
 /// `axes` absent: all of them.
 Tensor reduced(const OpDef& row, const In& x, const Axes* axes, ReduceOptions options) {
   ReduceAttributes attributes;
   attributes.keepdims = options.keepdims;
-  int rank = rank_of(x);
+  int rank = x.rank();
   bool undefined = x.kind() == In::Kind::tensor && !x.tensor().defined();
   if (!axes || undefined) {
     for (int axis = 0; axis < rank; ++axis) attributes.axes.push_back(axis);

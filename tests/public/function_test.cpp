@@ -4,22 +4,12 @@
 #include <random>
 #include <thread>
 
+#include "expect_error.h"
 #include "stet/stet.h"
 
 using namespace stet;
 
 namespace {
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 using Floats = std::vector<float>;
 

@@ -1,25 +1,16 @@
 // Variables and gradients as a user sees them, eagerly.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <thread>
 
+#include "expect_error.h"
 #include "stet/stet.h"
 
 using namespace stet;
 
 namespace {
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 using Floats = std::vector<float>;
 

@@ -5,22 +5,12 @@
 #include <sstream>
 #include <thread>
 
+#include "expect_error.h"
 #include "stet/stet.h"
 
 using namespace stet;
 
 namespace {
-
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-#define EXPECT_CONTAINS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 std::string str(const Tensor& x) {
   std::ostringstream out;
