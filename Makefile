@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test run bench docs format install test-asan test-tsan configure
+.PHONY: help deps build test run bench docs oracle format install test-asan test-tsan configure
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -34,6 +34,11 @@ bench:  ## Install what benchmarks need (LibTorch), build them, run them
 
 docs: build  ## Make the parts of docs/ that are made by commands
 	@cmake --build --preset $(PRESET) --target docs
+
+oracle: build  ## Write anew the NumPy values that op tests compare with (after adding a row)
+	@sh cmake/install-packages.sh cmake/packages-oracle.txt
+	@$(BUILD)/stet_tests --gtest_brief=1 --gtest_also_run_disabled_tests --gtest_filter=OracleFile.DISABLED_WriteRows
+	@/usr/bin/python3 tests/oracle/make_values.py tests/oracle/rows.txt tests/oracle/values.txt
 
 format:  ## Format the sources with clang-format
 	@find stet tests bench examples -name '*.h' -o -name '*.cpp' | xargs clang-format -i

@@ -4,8 +4,7 @@
 The tests read the stored file and never run this script. Run it when rows or samples change, with Debian's
 python3-numpy and python3-scipy:
 
-    build/stet_tests --gtest_also_run_disabled_tests --gtest_filter='OracleFile.DISABLED_WriteRows'  # writes rows.txt
-    python3 tests/oracle/make_values.py tests/oracle/rows.txt tests/oracle/values.txt
+    make oracle
 
 rows.txt is the op table as the tests see it: one line per map, cast and sample. Where a result does not depend on
 rounding (data that only moves), one list of source positions serves all types. Inputs of samples are not stored: they
