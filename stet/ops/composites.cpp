@@ -39,6 +39,9 @@ Tensor sparse_cross_entropy(In labels, In logits) {
     fail("logits must have one axis more than labels", "logits are [..., classes], labels [...]");
   if (!is_integer(y.dtype()))
     fail("labels must be integers", "cast(labels, i64), or use one_hot labels with another loss");
+  for (int axis = 0; axis < y.rank(); ++axis)
+    if (!require(y.dim(axis), Relation::equal, z.dim(axis), {"sparse_cross_entropy", "samples", frame_where()}))
+      fail("labels and logits have different numbers of samples", "logits are [..., classes], labels [...]");
   // One row per sample; the label's column is picked by a gather from the flat tensor, so a label that is not a class
   // is an error, not a zero.
   Tensor log_probability = log_softmax(logits);

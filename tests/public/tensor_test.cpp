@@ -232,6 +232,9 @@ TEST(Errors, NameTheCallersLine) {
   error = error_of([] { sparse_cross_entropy(tensor({0, 7}), zeros({2, 3})); });
   EXPECT_CONTAINS(
       error, "sparse_cross_entropy: gather: 'indices' holds index 7 at position 1, out of range: allowed are 0 to 2");
+  error = error_of([] { sparse_cross_entropy(tensor({0, 1, 2}), zeros({2, 3})); });
+  EXPECT_CONTAINS(error, "sparse_cross_entropy: labels and logits have different numbers of samples");
+  EXPECT_CONTAINS(error, "with labels i32[3], logits f32[2,3]");
   error = error_of([] { matmul(zeros({2, 3}), zeros({4, 5})); });
   EXPECT_CONTAINS(error, "matmul: inner sizes 3 and 4");
   EXPECT_CONTAINS(error, "with a f32[2,3], b f32[4,5]");
