@@ -159,6 +159,8 @@ class Bindings {
     return values_[static_cast<std::size_t>(symbol)];
   }
 
+  bool operator==(const Bindings&) const = default;
+
  private:
   static constexpr std::int64_t unbound = INT64_MIN;
   std::vector<std::int64_t> values_;

@@ -49,6 +49,21 @@ struct Entry {
   std::vector<Variable> locked;   // all Variables, by id
   double trace_milliseconds = 0, compile_milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
+
+  /// The program bound to these sizes: binding evaluates every size and plans memory, so the last few are kept.
+  std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings) {
+    std::lock_guard lock(recent_guard);
+    for (const auto& [sizes, bound] : recent)
+      if (sizes == bindings) return bound;
+    std::shared_ptr<const BoundProgram> bound = program->bind(bindings);
+    if (recent.size() == most_recent) recent.erase(recent.begin());
+    recent.emplace_back(bindings, bound);
+    return bound;
+  }
+
+  static constexpr std::size_t most_recent = 8;
+  std::mutex recent_guard;
+  std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent;  // the latest last
 };
 
 LeafKey key_of(const Leaf& leaf) {
@@ -386,13 +401,13 @@ Leaves run_under_tape(const Entry& entry, std::vector<Tensor> inputs, Where wher
   return filled(entry.result_form, std::move(results));
 }
 
-Leaves run_compiled(const Entry& entry, const Bindings& bindings, std::vector<Tensor> inputs) {
+Leaves run_compiled(Entry& entry, const Bindings& bindings, std::vector<Tensor> inputs) {
   VariableLocks locks(entry);
   for (const Trace::HiddenInput& hidden : entry.hidden)
     inputs.push_back(hidden.captured.defined() ? hidden.captured.contiguous() : state_of(hidden.variable).value);
   std::vector<void*> memory;
   for (const Tensor& input : inputs) memory.push_back(input.node()->data);
-  std::shared_ptr<const BoundProgram> bound = entry.program->bind(bindings);
+  std::shared_ptr<const BoundProgram> bound = entry.bound_to(bindings);
   std::vector<Buffer> buffers(entry.program->results.size());
   std::vector<std::vector<std::int64_t>> sizes;
   if (bound->has_late_sizes())
