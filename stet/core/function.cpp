@@ -123,6 +123,37 @@ Listener& listener() {
   return *one;
 }
 
+void tell(const RetraceEvent& event) {
+  std::function<void(const RetraceEvent&)> call;
+  {
+    std::lock_guard lock(listener().guard);
+    call = listener().call;
+  }
+  if (call)
+    call(event);
+  else
+    std::cerr << event.explanation;
+}
+
+/// Functions called inside a trace are run in place; one that calls itself would never end.
+class InlinedCall {
+ public:
+  InlinedCall(const std::string& function, Where where) {
+    if (++depth > most) {
+      --depth;
+      throw TraceError(
+          error_text(text("'", function, "' is called inside itself more than ", most, " deep while being traced"),
+                     where, "a traced function cannot recurse on tensors; write a loop over sizes or numbers"));
+    }
+  }
+  ~InlinedCall() { --depth; }
+
+ private:
+  static constexpr int most = 100;
+  static thread_local int depth;
+};
+thread_local int InlinedCall::depth = 0;
+
 std::atomic<std::uint64_t> last_function{0};
 
 }  // namespace
@@ -433,7 +464,10 @@ Leaves FunctionBase::call(Leaves arguments, std::vector<int> owners, Where where
     if (arguments[i].kind == Leaf::tensor && !arguments[i].value.defined())
       throw UserError(error_text(text(state.name, ": ", state.argument(owners[i]), " is an undefined tensor"), where,
                                  "assign a value to it before the call"));
-  if (current_trace()) return state.body(arguments);  // inlined
+  if (current_trace()) {
+    InlinedCall guard(state.name, where);
+    return state.body(arguments);
+  }
 
   std::vector<Tensor> inputs = tensor_arguments(arguments, where);
   std::vector<LeafKey> key;
@@ -452,6 +486,7 @@ Leaves FunctionBase::call(Leaves arguments, std::vector<int> owners, Where where
     if (std::optional<Leaves> results = serve(entry)) return std::move(*results);
 
   std::shared_ptr<Entry> made;
+  std::optional<RetraceEvent> event;
   {
     std::lock_guard lock(state.tracing);
     for (const std::shared_ptr<Entry>& entry : state.known())  // another thread may have traced it meanwhile
@@ -473,15 +508,10 @@ Leaves FunctionBase::call(Leaves arguments, std::vector<int> owners, Where where
         state.entries.push_back(made);
         ++state.traces;
       }
-      if (again) {
-        std::lock_guard listening(listener().guard);
-        if (listener().call)
-          listener().call({state.name, state.traces, explanation});
-        else
-          std::cerr << explanation;
-      }
+      if (again) event = RetraceEvent{state.name, state.traces, std::move(explanation)};
     }
   }
+  if (event) tell(*event);  // with no lock held: a listener may call functions
   std::optional<Leaves> results = serve(made);
   if (!results) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   return std::move(*results);

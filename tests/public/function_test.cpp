@@ -235,6 +235,22 @@ TEST_F(FunctionTest, FunctionsInsideFunctionsAreInlined) {
   EXPECT_EQ(outer.trace_count(), 1);
 }
 
+TEST_F(FunctionTest, RecursionEndsWithAnError) {
+  std::function<Tensor(Tensor)> again;
+  Function f = function("f(x)", [&](Tensor x) { return again(x) + 1; });
+  again = [&](Tensor x) { return f(x); };
+  EXPECT_CONTAINS(error_of([&] { f(ones({2})); }), "'f' is called inside itself more than 100 deep while being traced");
+  EXPECT_EQ(f.trace_count(), 0);
+}
+
+TEST_F(FunctionTest, AListenerMayCallTheFunction) {
+  Function f = function("f(x)", [](Tensor x) { return x * 2; });
+  on_retrace([&](const RetraceEvent&) { f(tensor({1.f})); });
+  f(tensor({1.f}));
+  EXPECT_EQ(f(tensor({1})).item<int>(), 2);
+  EXPECT_EQ(f.trace_count(), 2);
+}
+
 TEST_F(FunctionTest, ManyThreadsOneTraceNothingLost) {
   Variable total(tensor(0.f));
   Function f = function("f(x)", [=](Tensor x) { return total.assign_add(sum(x)); });
