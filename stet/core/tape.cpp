@@ -25,9 +25,10 @@ struct GradientTape::State {
   bool recording = true;
   bool spent = false;
   std::vector<TapeRecord> records;
-  std::unordered_set<const TensorNode*> tracked;                     // depend on something watched
-  std::vector<Tensor> watched;                                       // kept alive
-  std::unordered_map<const TensorNode*, std::uint64_t> variable_of;  // tensors read from Variables
+  std::unordered_set<const TensorNode*> tracked;  // depend on something watched
+  std::vector<Tensor> watched;                    // kept alive
+  /// Tensors read from Variables, in the order they were read: gradients add up in it, never in that of addresses.
+  std::vector<std::pair<const TensorNode*, std::uint64_t>> reads;
 
   bool tracks(const Tensor& tensor) const { return tracked.contains(tensor.node()); }
 };
@@ -144,7 +145,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, c
     if (d.defined()) propagate(tape, record, d, gradients);
   }
   std::unordered_map<std::uint64_t, Tensor> of_variable;
-  for (const auto& [read, variable] : tape.variable_of)
+  for (const auto& [read, variable] : tape.reads)
     if (Tensor d = gradients.find(read); d.defined()) {
       Tensor& sum = of_variable[variable];
       sum = sum.defined() ? core_ops.add(In(sum), In(d)) : d;
@@ -155,8 +156,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, c
       auto found = of_variable.find(source.variable.id());
       out.push_back(found == of_variable.end() ? Tensor() : found->second);
     } else {
-      out.push_back(gradients.find(
-          defined_node(source.tensor, "gradient", where).dtype == DType::bool_ ? nullptr : source.tensor.node()));
+      out.push_back(gradients.find(&defined_node(source.tensor, "gradient", where)));
     }
   }
   return out;
@@ -205,7 +205,7 @@ Tensor read_under_tapes(const Variable& variable, const Tensor& held) {
     if (!tape->recording) continue;
     tape->tracked.insert(own.node());
     tape->watched.push_back(own);
-    tape->variable_of.emplace(own.node(), variable.id());
+    tape->reads.emplace_back(own.node(), variable.id());
   }
   return own;
 }

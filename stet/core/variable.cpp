@@ -13,7 +13,6 @@
 #include "stet/core/variable_state.h"
 
 namespace stet {
-
 namespace {
 
 std::atomic<std::uint64_t> last_id{0};
@@ -27,7 +26,12 @@ VariableState& defined_state(const std::shared_ptr<VariableState>& state, const 
 
 /// `value` as the Variable's type; UserError when type or shape do not fit.
 Tensor fitting(const VariableState& variable, const In& value, const char* what, Where where) {
-  Tensor tensor = as_tensor(value, variable.dtype);
+  Tensor tensor;
+  try {
+    tensor = as_tensor(value, variable.dtype);
+  } catch (const Problem& problem) {
+    throw UserError(error_text(text(what, ": ", problem.text()), where, problem.advice()));
+  }
   const TensorNode& node = defined_node(tensor, what, where);
   bool fits = node.dtype == variable.dtype && node.rank == variable.shape.rank();
   for (int axis = 0; fits && axis < node.rank; ++axis)
@@ -76,22 +80,20 @@ Tensor Variable::assign(const In& value, Where where) const {
   return state.value = next;
 }
 
-Tensor Variable::assign_add(const In& value, Where where) const {
-  VariableState& state = defined_state(state_, "assign_add", where);
-  Tensor change = fitting(state, value, "assign_add", where);
+Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what, Where where) const {
+  VariableState& state = defined_state(state_, what, where);
+  Tensor change = fitting(state, value, what, where);
   if (Trace* trace = current_trace())
-    return trace->write(*this, core_ops.add(In(trace->read(*this), where), In(change, where)), where);
+    return trace->write(*this, op(In(trace->read(*this), where), In(change, where)), where);
   std::lock_guard lock(state.guard);
-  return state.value = core_ops.add(In(state.value, where), In(change, where));
+  return state.value = op(In(state.value, where), In(change, where));
 }
 
+Tensor Variable::assign_add(const In& value, Where where) const {
+  return update(value, core_ops.add, "assign_add", where);
+}
 Tensor Variable::assign_sub(const In& value, Where where) const {
-  VariableState& state = defined_state(state_, "assign_sub", where);
-  Tensor change = fitting(state, value, "assign_sub", where);
-  if (Trace* trace = current_trace())
-    return trace->write(*this, core_ops.subtract(In(trace->read(*this), where), In(change, where)), where);
-  std::lock_guard lock(state.guard);
-  return state.value = core_ops.subtract(In(state.value, where), In(change, where));
+  return update(value, core_ops.subtract, "assign_sub", where);
 }
 
 Shape Variable::shape(Where where) const { return defined_state(state_, "shape", where).shape; }

@@ -44,6 +44,7 @@ class STET_API Variable {
 
  private:
   friend VariableState& state_of(const Variable&);
+  Tensor update(const In& value, Tensor (*op)(In, In), const char* what, Where where) const;
   std::shared_ptr<VariableState> state_;
 };
 

@@ -235,6 +235,41 @@ TEST_F(FunctionTest, FunctionsInsideFunctionsAreInlined) {
   EXPECT_EQ(outer.trace_count(), 1);
 }
 
+TEST_F(FunctionTest, GradientsOfManyReadsAddUpInOneOrder) {
+  // In an order of addresses the two runs of the first trace would differ.
+  std::vector<Variable> variables;
+  for (int i = 0; i < 12; ++i) variables.emplace_back(ones({2}) * i);
+  Function f = function("f(x)", [=](Tensor x) {
+    GradientTape tape;
+    Tensor total = x;
+    for (int round = 0; round < 4; ++round)
+      for (const Variable& v : variables) total = total * 0.5f + v * v;
+    return tape.gradient(total, variables);
+  });
+  std::vector<Tensor> d = f(ones({2}));
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_EQ(f(ones({2}))[11].to_vector<float>(), d[11].to_vector<float>());
+}
+
+TEST_F(FunctionTest, KeepsABoundedNumberOfTraces) {
+  Function f = function("f(x, n)", [](Tensor x, int n) { return x * n; }, {.max_traces = 2});
+  for (int n = 0; n < 3; ++n) f(ones({2}), n);
+  EXPECT_EQ(f.trace_count(), 3);
+  ASSERT_EQ(explanations.size(), 2u);
+  EXPECT_CONTAINS(explanations[1], "warning         2 traces are kept at most; one that served 1 calls is forgotten");
+}
+
+TEST_F(FunctionTest, ListsWhatATraceHoldsOn) {
+  Variable w(ones({3}), {.name = "w"});
+  Tensor large = transpose(reshape(cast(arange(40), f32), {4, 10}));  // a view: packed when captured
+  Function f = function("f(x)", [=](Tensor x) { return sum(x * w) + sum(large * large); });
+  EXPECT_EQ(f(ones({3})).item<float>(), 3 + sum(large * large).item<float>());
+  EXPECT_CONTAINS(f.explain(), "Variable 'w' f32[3]");
+  EXPECT_CONTAINS(f.explain(), "captured f32[10,4], a constant");
+  EXPECT_CONTAINS(f.graph(), " = sum f32[]");
+  EXPECT_CONTAINS(error_of([&] { f.graph(7); }), "graph: there is no trace 7 of 'f'");
+}
+
 TEST_F(FunctionTest, RecursionEndsWithAnError) {
   std::function<Tensor(Tensor)> again;
   Function f = function("f(x)", [&](Tensor x) { return again(x) + 1; });

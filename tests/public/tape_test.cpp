@@ -46,6 +46,13 @@ TEST(VariableTest, KeepsTypeAndShape) {
   EXPECT_CONTAINS(error_of([&] { nothing.assign(1); }), "assign: the Variable is undefined");
 }
 
+TEST(VariableTest, NumbersOutOfRangeNameTheCall) {
+  Variable v(zeros({}, u8), {.trainable = false});
+  std::string error = error_of([&] { v.assign_add(300); });
+  EXPECT_CONTAINS(error, "assign_add: the number 300 is out of range for u8");
+  EXPECT_CONTAINS(error, "tape_test.cpp:");
+}
+
 TEST(VariableTest, ThreadsLoseNothing) {
   Variable v(tensor(0.f));
   std::vector<std::thread> threads;
