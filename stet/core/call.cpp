@@ -157,27 +157,36 @@ Frame::~Frame() {
 const char* frame_name() { return open_frame().name; }
 Where frame_where() { return open_frame().where; }
 
+namespace {
+
+/// "f32[2,3]", "undefined", "number 2".
+std::string described(const In& operand) {
+  switch (operand.kind()) {
+    case In::Kind::tensor:
+      return operand.tensor().defined() ? text(operand.tensor().dtype(), operand.tensor().shape()) : "undefined";
+    case In::Kind::size:
+      return text("number ", operand.size());
+    case In::Kind::integer:
+      return text("number ", operand.integer());
+    default:
+      return text("number ", operand.real());
+  }
+}
+
+}  // namespace
+
 void throw_user_error(const char* op, std::span<const char* const> names, std::span<const In> operands,
                       const Problem& problem, Where where) {
   std::string what = open_frame().name && std::string_view(open_frame().name) != op
                          ? text(open_frame().name, ": ", op, ": ")
                          : text(op, ": ");
   what += problem.text();
-  std::string list;
+  std::vector<std::string> list;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    const In& operand = operands[i];
     std::string label = i < names.size() ? names[i] : operands.size() == 1 ? "x" : text("x", i);
-    if (operand.kind() == In::Kind::tensor)
-      list += operand.tensor().defined()
-                  ? text(list.empty() ? "" : ", ", label, " ", operand.tensor().dtype(), operand.tensor().shape())
-                  : text(list.empty() ? "" : ", ", label, " undefined");
-    else if (operand.kind() == In::Kind::real)
-      list += text(list.empty() ? "" : ", ", label, " number ", operand.real());
-    else
-      list += text(list.empty() ? "" : ", ", label, " number ",
-                   operand.kind() == In::Kind::size ? operand.size().str() : std::to_string(operand.integer()));
+    list.push_back(text(label, " ", described(operands[i])));
   }
-  if (!list.empty()) what += text("\n  with ", list);
+  if (!list.empty()) what += text("\n  with ", joined(list, ", "));
   throw UserError(error_text(what, where, problem.advice()));
 }
 

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "stet/base/error.h"
-#include "stet/compiler/pipeline.h"
-#include "stet/core/solve_facts.h"
+#include "stet/core/symbolic_program.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/ir/graph.h"
 #include "stet/runtime/program.h"
@@ -204,15 +203,8 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
   });
   graph.results = {graph.add_call(op, inputs, symbolic, where)};
 
-  std::vector<ProgramInput> asked;
-  for (ValueId id : graph.inputs)
-    asked.push_back(
-        {graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
-  std::shared_ptr<Program> program = compile(substitute(graph, solve_facts(*scope)));
-  // Calls are matched against the sizes as they come, one symbol per axis, and then against the facts.
-  program->inputs = std::move(asked);
+  std::shared_ptr<Program> program = compile_symbolic(graph);
   program->dim_symbols = std::move(dim_symbols);
-  program->facts.assign(scope->facts().begin(), scope->facts().end());
   // What was assumed of sizes (divisible, not empty) is refused like a fact: the call then fails on its own sizes, with
   // the message that inference has for them.
   program->facts.insert(program->facts.end(), scope->checks().begin(), scope->checks().end());

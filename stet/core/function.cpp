@@ -9,8 +9,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
-#include "stet/compiler/pipeline.h"
-#include "stet/core/solve_facts.h"
+#include "stet/core/symbolic_program.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
@@ -35,11 +34,11 @@ struct LeafKey {
   DType dtype = DType::f32;
   int rank = 0;
   std::uint64_t bits = 0;  // number: its value; count: elements; Variable: its identity
-  std::string type = {};   // for people: "f32[x_0,5]"
 };
 
 struct Entry {
   std::vector<LeafKey> key;
+  std::vector<std::string> types;  // of the leaves, for people: "f32[x_0,5]"
   Graph graph;
   std::shared_ptr<Program> program;
   std::vector<Trace::HiddenInput> hidden;
@@ -67,23 +66,27 @@ struct Entry {
 };
 
 LeafKey key_of(const Leaf& leaf) {
-  LeafKey out{.kind = leaf.kind};
-  if (leaf.kind == Leaf::tensor) {
-    out.dtype = leaf.value.dtype();
-    out.rank = leaf.value.rank();
-    out.type = text(out.dtype, leaf.value.shape());
-  } else if (leaf.kind == Leaf::variable) {
-    out.bits = leaf.state.id();
-    out.type = text("Variable ", leaf.state.dtype(), leaf.state.shape());
-  } else {
-    out.dtype = leaf.dtype;
-    out.bits = leaf.bits;
-    double real;
-    std::int64_t integer = static_cast<std::int64_t>(leaf.bits);
-    std::memcpy(&real, &leaf.bits, sizeof real);
-    out.type = leaf.dtype == DType::f64 ? text(real) : text(integer);
+  switch (leaf.kind) {
+    case Leaf::tensor:
+      return {leaf.kind, leaf.value.dtype(), leaf.value.rank()};
+    case Leaf::variable:
+      return {leaf.kind, leaf.state.dtype(), leaf.state.shape().rank(), leaf.state.id()};
+    default:
+      return {leaf.kind, leaf.dtype, 0, leaf.bits};
   }
+}
+std::vector<LeafKey> keys_of(const Leaves& leaves) {
+  std::vector<LeafKey> out;
+  for (const Leaf& leaf : leaves) out.push_back(key_of(leaf));
   return out;
+}
+
+/// A leaf as explanations name it.
+std::string type_of(const Leaf& leaf) {
+  if (leaf.kind == Leaf::tensor) return text(leaf.value.dtype(), leaf.value.shape());
+  if (leaf.kind == Leaf::variable) return text("Variable ", leaf.state.dtype(), leaf.state.shape());
+  if (leaf.dtype != DType::f64) return text(static_cast<std::int64_t>(leaf.bits));
+  return text(value_of(leaf.bits, DType::f64).real);
 }
 
 bool same_key(const LeafKey& a, const LeafKey& b) {
@@ -154,12 +157,9 @@ class InlinedCall {
 };
 thread_local int InlinedCall::depth = 0;
 
-std::atomic<std::uint64_t> last_function{0};
-
 }  // namespace
 
 struct FunctionBase::State {
-  std::uint64_t id = ++last_function;
   std::string name;
   std::vector<std::string> argument_names;
   Body body;
@@ -298,19 +298,19 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, 
   }
   entry->trace_milliseconds = milliseconds_since(start);
   start = Clock::now();
-  auto& scope = static_cast<RecordingScope&>(*graph.scope);
-  std::vector<ProgramInput> asked;
-  for (ValueId id : graph.inputs) asked.push_back({graph.type(id).dtype, graph.type(id).shape, {}});
-  entry->program = compile(substitute(graph, solve_facts(scope)));
-  entry->program->inputs = std::move(asked);
-  entry->program->facts.assign(scope.facts().begin(), scope.facts().end());
+  entry->program = compile_symbolic(graph);
   entry->compile_milliseconds = milliseconds_since(start);
-  for (const Leaf& leaf : arguments) entry->key.push_back(key_of(leaf));
-  for (std::size_t i = 0, tensor = 0; i < arguments.size(); ++i)
-    if (arguments[i].kind == Leaf::tensor) {
-      ValueId id = graph.inputs[tensor++];
-      entry->key[i].type = text(graph.type(id).dtype, graph.type(id).shape.substitute(solve_facts(scope)));
+  entry->key = keys_of(arguments);
+  std::vector<Dim> sizes = solve_facts(*graph.scope);
+  std::size_t tensor = 0;
+  for (const Leaf& leaf : arguments) {
+    if (leaf.kind != Leaf::tensor) {
+      entry->types.push_back(type_of(leaf));
+      continue;
     }
+    const ValueType& traced = graph.type(graph.inputs[tensor++]);
+    entry->types.push_back(text(traced.dtype, traced.shape.substitute(sizes)));
+  }
   entry->graph = std::move(graph);
   return entry;
 }
@@ -320,8 +320,7 @@ std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const 
   // The nearest trace: the fewest differences; the latest among equals.
   std::shared_ptr<Entry> nearest;
   std::size_t fewest = SIZE_MAX;
-  std::vector<LeafKey> key;
-  for (const Leaf& leaf : arguments) key.push_back(key_of(leaf));
+  std::vector<LeafKey> key = keys_of(arguments);
   for (const std::shared_ptr<Entry>& entry : known()) {
     std::size_t different = entry->key.size() == key.size() ? 0 : 100;
     for (std::size_t i = 0; i < std::min(key.size(), entry->key.size()); ++i)
@@ -341,7 +340,7 @@ std::string FunctionBase::State::explain_retrace(const Leaves& arguments, const 
   for (std::size_t i = 0; i < std::min(key.size(), nearest->key.size()); ++i) {
     std::string why = difference(nearest->key[i], key[i]);
     if (why.empty()) continue;
-    line(argument(owners[i]), text(nearest->key[i].type, " -> ", key[i].type, "   ", why));
+    line(argument(owners[i]), text(nearest->types[i], " -> ", type_of(arguments[i]), "   ", why));
     if (key[i].kind == Leaf::tensor && nearest->key[i].dtype != key[i].dtype)
       fix = text("cast(", symbol_name(owners[i]), ", ", nearest->key[i].dtype, ") before the call");
     if (key[i].kind == Leaf::number)
@@ -435,7 +434,7 @@ Leaves run_under_tape(const Entry& entry, std::vector<Tensor> inputs, Where wher
 Leaves run_compiled(Entry& entry, const Bindings& bindings, std::vector<Tensor> inputs) {
   VariableLocks locks(entry);
   for (const Trace::HiddenInput& hidden : entry.hidden)
-    inputs.push_back(hidden.captured.defined() ? hidden.captured.contiguous() : state_of(hidden.variable).value);
+    inputs.push_back(hidden.captured.defined() ? hidden.captured : state_of(hidden.variable).value);
   std::vector<void*> memory;
   for (const Tensor& input : inputs) memory.push_back(input.node()->data);
   std::shared_ptr<const BoundProgram> bound = entry.bound_to(bindings);
@@ -470,8 +469,7 @@ Leaves FunctionBase::call(Leaves arguments, std::vector<int> owners, Where where
   }
 
   std::vector<Tensor> inputs = tensor_arguments(arguments, where);
-  std::vector<LeafKey> key;
-  for (const Leaf& leaf : arguments) key.push_back(key_of(leaf));
+  std::vector<LeafKey> key = keys_of(arguments);
   auto serve = [&](const std::shared_ptr<Entry>& entry) -> std::optional<Leaves> {
     std::optional<Bindings> bindings = accepts(*entry, key, inputs);
     if (!bindings) return std::nullopt;
@@ -527,10 +525,9 @@ std::string FunctionBase::explain() const {
   int number = 0;
   for (const std::shared_ptr<Entry>& entry : state_->known()) {
     out += text("  trace ", ++number, ": (");
-    for (std::size_t i = 0; i < entry->key.size(); ++i) out += text(i ? ", " : "", entry->key[i].type);
-    out += text("), ", entry->graph.nodes.size(), " nodes, ", entry->program->steps.size(), " steps, traced in ",
-                rounded(entry->trace_milliseconds), " ms, compiled in ", rounded(entry->compile_milliseconds), " ms, ",
-                entry->calls.load(), " calls\n");
+    out += text(joined(entry->types, ", "), "), ", entry->graph.nodes.size(), " nodes, ", entry->program->steps.size(),
+                " steps, traced in ", rounded(entry->trace_milliseconds), " ms, compiled in ",
+                rounded(entry->compile_milliseconds), " ms, ", entry->calls.load(), " calls\n");
     for (const Fact& fact : entry->program->facts)
       out += text(
           "    fact ", fact, ", for ", fact.reason.asker,

@@ -47,7 +47,9 @@ class STET_API FunctionBase {
 template <class Signature>
 class Function;
 
-/// The call returns exactly what the callable returns. Host code runs only while tracing, never on a hit.
+/// The call returns exactly what the callable returns. Host code runs only while tracing, never on a hit. Under an open
+/// GradientTape the trace's ops run one by one, so that the tape sees them; inside another trace the callable is
+/// inlined.
 template <class R, class... A>
 class Function<R(A...)> : public FunctionBase {
   static_assert((!(std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>)&&...),

@@ -1,6 +1,8 @@
-#include "stet/core/solve_facts.h"
+#include "stet/core/symbolic_program.h"
 
 #include <algorithm>
+
+#include "stet/compiler/pipeline.h"
 
 namespace stet {
 
@@ -26,6 +28,17 @@ std::vector<Dim> solve_facts(const SymbolScope& scope) {
       replace(right, left);
   }
   return out;
+}
+
+std::shared_ptr<Program> compile_symbolic(const Graph& graph) {
+  std::vector<ProgramInput> asked;
+  for (ValueId id : graph.inputs)
+    asked.push_back(
+        {graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
+  std::shared_ptr<Program> program = compile(substitute(graph, solve_facts(*graph.scope)));
+  program->inputs = std::move(asked);
+  program->facts.assign(graph.scope->facts().begin(), graph.scope->facts().end());
+  return program;
 }
 
 }  // namespace stet

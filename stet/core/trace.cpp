@@ -1,6 +1,6 @@
 #include "stet/core/trace.h"
 
-#include <cstring>
+#include <utility>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -17,6 +17,21 @@ Trace*& open_trace() {
 }
 
 constexpr std::int64_t most_constant_elements = 16;  // larger captured tensors are hidden inputs
+
+/// Ops run eagerly while it lives: they are no part of the program.
+class PausedTrace {
+ public:
+  PausedTrace() : paused_(std::exchange(open_trace(), nullptr)) {}
+  ~PausedTrace() { open_trace() = paused_; }
+
+ private:
+  Trace* paused_;
+};
+
+Tensor packed(const Tensor& captured, Where where) {
+  PausedTrace pause;
+  return captured.contiguous(where);
+}
 
 }  // namespace
 
@@ -74,19 +89,14 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
   auto known = captured_.find(&node);
   if (known != captured_.end()) return known->second;
   ValueType type{node.dtype, node.shape()};
+  Tensor dense = packed(tensor, where);
   ValueId id;
   if (node.element_count() <= most_constant_elements) {
-    Tensor dense = [&] {
-      Trace* open = std::exchange(open_trace(), nullptr);  // packing it is no part of the program
-      Tensor out = tensor.contiguous(where);
-      open_trace() = open;
-      return out;
-    }();
     auto bytes = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
     id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), bytes));
   } else {
     id = graph.add_input(std::move(type));
-    hidden.push_back({{}, tensor});
+    hidden.push_back({{}, dense});
   }
   captured_.emplace(&node, id);
   alive_.push_back(tensor);

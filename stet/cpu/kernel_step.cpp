@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t most_buffers = 16;
 /// Elements that one lane-parallel accumulator set takes in before a reduction is cut: bounds the error of long sums
 /// and gives threads something to share.
-constexpr std::int64_t row_block = 32768, column_block = 512;  // of columns few: each row may be a page of its own
+/// Down columns the blocks are shorter: each row of a matrix may lie in a page of its own.
+constexpr std::int64_t row_block = 32768, column_block = 512;
 
 std::int64_t last_level_cache() {
   static const std::int64_t bytes = [] {

@@ -133,9 +133,8 @@ struct OpDef {
 
   // kind reduce
   Combine combine = Combine::none;
-  /// The accumulator's type, and the result's, for an operand's type.
+  /// The accumulator's type for an operand's type.
   DType (*accumulator)(DType) = nullptr;
-  DType (*reduced)(DType) = nullptr;
   bool divides_by_count = false;  // mean
 };
 

@@ -150,18 +150,12 @@ std::mutex& generator_guard() {
   return *guard;
 }
 
-/// Takes `count` numbers: the state before.
+/// Takes `count` numbers: the state before. The Variable's own addition is atomic, also beside compiled functions.
 Tensor advance(const Dim& count, Where where) {
   std::lock_guard lock(generator_guard());
-  Tensor before = generator().read(where);
-  if (current_trace()) {
-    Tensor step = stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
-    generator().assign(add(In(before, where), In(step, where)), where);
-  } else {
-    generator().assign(tensor({before.item<std::int64_t>({0}), before.item<std::int64_t>({1}) + count.value(where)}),
-                       where);
-  }
-  return before;
+  Tensor step = count.is_constant() ? tensor({std::int64_t{0}, count.constant()})
+                                    : stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
+  return subtract(In(generator().assign_add(In(step, where), where), where), In(step, where));
 }
 
 /// Gives back what a failed draw took, unless others were drawn meanwhile. A trace that fails gives back by itself.
@@ -220,7 +214,10 @@ constinit const OpDef randint_row{.name = "randint",
 
 namespace random {
 
-void seed(std::uint64_t value) { generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}})); }
+void seed(std::uint64_t value) {
+  std::lock_guard lock(generator_guard());
+  generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}}));
+}
 
 Tensor uniform(const Shape& shape, UniformOptions options, Where where) {
   if (!(options.minval <= options.maxval))

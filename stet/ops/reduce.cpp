@@ -19,8 +19,6 @@ constexpr const char* operand_names[] = {"x"};
 DType accumulated_sum(DType d) { return compute_type(sum_type(d)); }
 DType accumulated_mean(DType d) { return compute_type(floating_type(d)); }
 DType accumulated_extreme(DType d) { return compute_type(d); }
-DType position(DType) { return DType::i64; }
-DType same(DType d) { return d; }
 
 void infer_reduce(InferCall& call, DType result) {
   const auto& attributes = call.attributes<ReduceAttributes>();
@@ -137,8 +135,7 @@ constinit const OpDef sum_row{.name = "sum",
                               .samples = samples_with_empty,
                               .errors = errors_of_reduce,
                               .combine = Combine::sum,
-                              .accumulator = accumulated_sum,
-                              .reduced = sum_type};
+                              .accumulator = accumulated_sum};
 
 constinit const OpDef mean_row{.name = "mean",
                                .kind = Kind::reduce,
@@ -154,7 +151,6 @@ constinit const OpDef mean_row{.name = "mean",
                                .errors = errors_of_reduce,
                                .combine = Combine::sum,
                                .accumulator = accumulated_mean,
-                               .reduced = floating_type,
                                .divides_by_count = true};
 
 constinit const OpDef prod_row{.name = "prod",
@@ -166,8 +162,7 @@ constinit const OpDef prod_row{.name = "prod",
                                .samples = samples_with_empty,
                                .errors = errors_of_reduce,
                                .combine = Combine::product,
-                               .accumulator = accumulated_sum,
-                               .reduced = sum_type};
+                               .accumulator = accumulated_sum};
 
 constinit const OpDef max_row{.name = "max",
                               .kind = Kind::reduce,
@@ -178,8 +173,7 @@ constinit const OpDef max_row{.name = "max",
                               .samples = samples_of_reduce,
                               .errors = errors_of_extreme,
                               .combine = Combine::maximum,
-                              .accumulator = accumulated_extreme,
-                              .reduced = same};
+                              .accumulator = accumulated_extreme};
 
 constinit const OpDef min_row{.name = "min",
                               .kind = Kind::reduce,
@@ -190,8 +184,7 @@ constinit const OpDef min_row{.name = "min",
                               .samples = samples_of_reduce,
                               .errors = errors_of_extreme,
                               .combine = Combine::minimum,
-                              .accumulator = accumulated_extreme,
-                              .reduced = same};
+                              .accumulator = accumulated_extreme};
 
 constinit const OpDef argmax_row{.name = "argmax",
                                  .kind = Kind::reduce,
@@ -201,8 +194,7 @@ constinit const OpDef argmax_row{.name = "argmax",
                                  .samples = samples_of_position,
                                  .errors = errors_of_extreme,
                                  .combine = Combine::argmax,
-                                 .accumulator = accumulated_extreme,
-                                 .reduced = position};
+                                 .accumulator = accumulated_extreme};
 
 constinit const OpDef argmin_row{.name = "argmin",
                                  .kind = Kind::reduce,
@@ -212,8 +204,7 @@ constinit const OpDef argmin_row{.name = "argmin",
                                  .samples = samples_of_position,
                                  .errors = errors_of_extreme,
                                  .combine = Combine::argmin,
-                                 .accumulator = accumulated_extreme,
-                                 .reduced = position};
+                                 .accumulator = accumulated_extreme};
 
 namespace {
 

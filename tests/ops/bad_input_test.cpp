@@ -11,23 +11,10 @@ namespace {
 
 class BadInput : public OpTest {};
 
-template <class Call>
-std::string refusal_of(Call&& call) {
-  try {
-    Tensor result = call();
-    ADD_FAILURE() << "no error; the result is " << text(result.dtype(), result.shape());
-  } catch (const UserError& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "not a UserError: " << error.what();
-  }
-  return {};
-}
-
 #define STET_EXPECT_REFUSED(call, part)                                                              \
   {                                                                                                  \
     SCOPED_TRACE(#call);                                                                             \
-    std::string message = refusal_of([&]() -> Tensor { return call; });                              \
+    std::string message = message_of([&]() -> Tensor { return call; });                              \
     EXPECT_NE(message.find(part), std::string::npos) << "no \"" << part << "\" in:\n" << message;    \
     EXPECT_NE(message.find("bad_input_test.cpp:"), std::string::npos) << "no line in:\n" << message; \
   }
@@ -36,7 +23,7 @@ std::string refusal_of(Call&& call) {
 #define STET_EXPECT_SHAPE_REFUSED(call)                                    \
   {                                                                        \
     SCOPED_TRACE(#call);                                                   \
-    std::string message = refusal_of([&]() -> Tensor { return call; });    \
+    std::string message = message_of([&]() -> Tensor { return call; });    \
     EXPECT_NE(message.find("is too large"), std::string::npos) << message; \
   }
 

@@ -7,20 +7,6 @@ namespace {
 
 class OpError : public OpTest {};
 
-/// The text of the UserError that `call` throws; fails the test if it throws none, or anything else.
-template <class Call>
-std::string message_of(Call&& call) {
-  try {
-    Tensor result = call();
-    ADD_FAILURE() << "no error; the result is " << text(result.dtype(), result.shape());
-  } catch (const UserError& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "not a UserError: " << error.what();
-  }
-  return {};
-}
-
 /// Every part stands in the message.
 void expect_parts(const std::string& message, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)

@@ -362,6 +362,20 @@ class CheckedKernels {
   bool before_;
 };
 
+/// The text of the UserError that `call` throws; fails the test if it throws none, or anything else.
+template <class Call>
+std::string message_of(Call&& call) {
+  try {
+    Tensor result = call();
+    ADD_FAILURE() << "no error; the result is " << text(result.dtype(), result.shape());
+  } catch (const UserError& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "not a UserError: " << error.what();
+  }
+  return {};
+}
+
 /// Every op test runs with guard bytes around every block, and compiled code in a folder of its own.
 class OpTest : public testing::Test {
  protected:
