@@ -85,6 +85,7 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
 std::string type_of(const Leaf& leaf) {
   if (leaf.kind == Leaf::tensor) return text(leaf.value.dtype(), leaf.value.shape());
   if (leaf.kind == Leaf::variable) return text("Variable ", leaf.state.dtype(), leaf.state.shape());
+  if (leaf.kind == Leaf::object) return leaf.body ? leaf.body->description() : "nothing";
   if (leaf.dtype != DType::f64) return text(static_cast<std::int64_t>(leaf.bits));
   return text(value_of(leaf.bits, DType::f64).real);
 }
@@ -110,6 +111,8 @@ std::string difference(const LeafKey& traced, const LeafKey& now) {
       return traced.bits != now.bits ? "another Variable" : "";
     case Leaf::number:
       return traced.bits != now.bits ? "the value of a C++ number changed, and is part of the trace" : "";
+    case Leaf::object:
+      return traced.bits != now.bits ? "another object" : "";
     default:
       return traced.bits != now.bits ? "another number of elements" : "";
   }
@@ -185,7 +188,9 @@ struct FunctionBase::State {
   }
 
   std::shared_ptr<Entry> make_entry(const Leaves& arguments, const std::vector<int>& owners, Where where);
-  Graph trace_once(const Leaves& arguments, const std::vector<int>& owners, Entry& entry);
+  /// Runs the host code into a graph. With `created`, Variables may be made, and their number is told.
+  Graph trace_once(const Leaves& arguments, const std::vector<int>& owners, Entry& entry,
+                   std::size_t* created = nullptr);
   std::string explain_retrace(const Leaves& arguments, const std::vector<int>& owners, const Entry& made, Where where);
 };
 
@@ -239,8 +244,10 @@ Where first_difference(const Graph& a, const Graph& b) {
 
 }  // namespace
 
-Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector<int>& owners, Entry& entry) {
+Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector<int>& owners, Entry& entry,
+                                      std::size_t* created) {
   Trace trace(name);
+  trace.may_create = created != nullptr;
   OpenTrace open(trace);
   Leaves traced = arguments;
   int tensors = 0;
@@ -252,6 +259,7 @@ Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector
       traced[i].value = trace.add_argument(arguments[i].value.dtype(), arguments[i].value.node()->size_span(), symbol);
     }
   Leaves results = body(traced);
+  if (created) *created = trace.created.size();
   for (Leaf& leaf : results)
     if (leaf.kind == Leaf::tensor) {
       trace.graph.results.push_back(trace.lift(leaf.value, where));
@@ -281,7 +289,10 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, 
                                                        Where call_where) {
   auto entry = std::make_shared<Entry>();
   auto start = Clock::now();
-  Graph graph = trace_once(arguments, owners, *entry);
+  std::size_t created = 0;
+  Graph graph = trace_once(arguments, owners, *entry, &created);
+  // A run that made Variables was for building: the one that counts finds them made, as every later call does.
+  if (created > 0) graph = trace_once(arguments, owners, *entry);
   if (traces == 0) {
     // Host randomness, clocks and counters show as a difference between two runs of the same code.
     Entry again;

@@ -55,10 +55,10 @@ class Function<R(A...)> : public FunctionBase {
   static_assert((!(std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>)&&...),
                 "a traced function takes its parameters by value or const&: writing to an argument would happen while "
                 "tracing only; return the new value instead");
-  static_assert(
-      (structure::Known<std::remove_cvref_t<A>> && ...),
-      "an argument of a traced function is a Tensor, a Variable, a number, or a tuple, pair, vector or aggregate "
-      "(with STET_FIELDS) of them");
+  static_assert((structure::Known<std::remove_cvref_t<A>> && ...),
+                "an argument of a traced function is a Tensor, a Variable, a number, a handle, or a tuple, pair, "
+                "vector or aggregate "
+                "(with STET_FIELDS) of them");
 
  public:
   Function(std::string_view name, std::function<R(A...)> callable, FunctionOptions options = {},

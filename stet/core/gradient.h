@@ -51,6 +51,7 @@ class GradientCall {
 struct CoreOps {
   Tensor (*add)(In x, In y);
   Tensor (*subtract)(In x, In y);
+  Tensor (*cast)(In x, DType dtype);
   Tensor (*broadcast_to)(In x, const Shape& shape);
   /// The sum over the axes along which a tensor of this shape would be repeated: the adjoint of broadcasting.
   Tensor (*sum_to)(const Tensor& x, const Shape& shape);

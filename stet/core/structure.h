@@ -1,17 +1,19 @@
 // Structure: arguments and results of a traced function as flat lists of leaves, and back.
 //
-// A leaf is a tensor, a Variable or a C++ number. Tuples, pairs, arrays, vectors and aggregates with STET_FIELDS are
-// made of leaves; how many elements a vector has is part of the structure.
+// A leaf is a tensor, a Variable, a C++ number or a handle (core/handle.h). Tuples, pairs, arrays, vectors and
+// aggregates with STET_FIELDS are made of leaves; how many elements a vector has is part of the structure.
 #pragma once
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "stet/core/handle.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 
@@ -35,11 +37,12 @@
 namespace stet {
 
 struct Leaf {
-  enum Kind : std::uint8_t { tensor, variable, number, count } kind = tensor;
+  enum Kind : std::uint8_t { tensor, variable, number, count, object } kind = tensor;
   Tensor value = {};         // tensor
   Variable state = {};       // variable
   DType dtype = DType::f32;  // number: of which type
-  std::uint64_t bits = 0;    // number: its bits; count: how many elements follow
+  std::uint64_t bits = 0;    // number: its bits; count: how many elements follow; object: its identity
+  std::shared_ptr<Body> body = {};
 };
 using Leaves = std::vector<Leaf>;
 
@@ -67,6 +70,14 @@ template <>
 struct Of<Variable> {
   static void write(const Variable& v, Leaves& out) { out.push_back({.kind = Leaf::variable, .state = v}); }
   static Variable read(LeafReader& in) { return in.next().state; }
+};
+template <Handle T>
+struct Of<T> {
+  static void write(const T& v, Leaves& out) {
+    std::shared_ptr<Body> body = v.body();
+    out.push_back({.kind = Leaf::object, .bits = body ? body->object_id() : 0, .body = body});
+  }
+  static T read(LeafReader& in) { return T::from_body(in.next().body); }
 };
 template <Number T>
 struct Of<T> {

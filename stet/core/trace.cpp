@@ -5,6 +5,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 
@@ -15,21 +16,16 @@ Trace*& open_trace() {
   thread_local Trace* trace = nullptr;
   return trace;
 }
+/// The same, or behind an InitScope the trace that it interrupts.
+Trace*& running_trace() {
+  thread_local Trace* trace = nullptr;
+  return trace;
+}
 
 constexpr std::int64_t most_constant_elements = 16;  // larger captured tensors are hidden inputs
 
-/// Ops run eagerly while it lives: they are no part of the program.
-class PausedTrace {
- public:
-  PausedTrace() : paused_(std::exchange(open_trace(), nullptr)) {}
-  ~PausedTrace() { open_trace() = paused_; }
-
- private:
-  Trace* paused_;
-};
-
 Tensor packed(const Tensor& captured, Where where) {
-  PausedTrace pause;
+  InitScope outside;
   return captured.contiguous(where);
 }
 
@@ -37,9 +33,31 @@ Tensor packed(const Tensor& captured, Where where) {
 
 Trace* current_trace() { return open_trace(); }
 
-OpenTrace::OpenTrace(Trace& trace) : previous_(open_trace()), tapes_(hide_open_tapes()) { open_trace() = &trace; }
+Trace* trace_in_progress() { return running_trace(); }
+
+InitScope::InitScope() : trace_(std::exchange(open_trace(), nullptr)), tapes_(hide_open_tapes()) {}
+InitScope::~InitScope() {
+  open_trace() = static_cast<Trace*>(trace_);
+  show_tapes_again(tapes_);
+}
+
+Tracing tracing() {
+  const Trace* trace = running_trace();
+  return trace ? Tracing{trace->function()} : Tracing{};
+}
+
+namespace branches {
+bool may_fork() { return open_trace() != nullptr; }
+Leaves run_scope(const std::function<Leaves()>& body, Where) { return body(); }
+}  // namespace branches
+
+OpenTrace::OpenTrace(Trace& trace)
+    : open_(std::exchange(open_trace(), &trace)),
+      running_(std::exchange(running_trace(), &trace)),
+      tapes_(hide_open_tapes()) {}
 OpenTrace::~OpenTrace() {
-  open_trace() = previous_;
+  open_trace() = open_;
+  running_trace() = running_;
   show_tapes_again(tapes_);
 }
 
@@ -50,6 +68,17 @@ Trace::Trace(std::string function)
 }
 
 Trace::~Trace() { life_->trace = nullptr; }
+
+void Trace::note_created(const Variable& variable, Where where) {
+  if (!may_create)
+    throw TraceError(error_text(
+        text("'", function(), "' makes a Variable", variable.name().empty() ? "" : text(" '", variable.name(), "'"),
+             " every time it is run, so its value would never outlive a call"),
+        where,
+        "make the Variable once: outside of the traced function, in a layer's build, or under "
+        "`if (!v.defined())`; for a value of one call use a Tensor"));
+  created.push_back(variable);
+}
 
 Tensor Trace::traced(ValueId id) {
   const ValueType& type = graph.type(id);

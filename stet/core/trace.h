@@ -53,6 +53,11 @@ class Trace {
   /// The graph's value for a tensor: traced here, or an eager one, which becomes a constant or (large) a hidden input.
   ValueId lift(const Tensor& tensor, Where where);
 
+  /// Variables may be made in the first run of a function only: made in every run, they would keep nothing.
+  void note_created(const Variable& variable, Where where);
+  bool may_create = false;
+  std::vector<Variable> created;
+
   const std::string& function() const { return life_->function; }
   RecordingScope& scope() { return *scope_; }
   Graph graph;
@@ -81,6 +86,8 @@ Tensor same_traced_value(const Tensor& tensor);
 
 /// The trace open on this thread, or null.
 Trace* current_trace();
+/// The same, also from within an InitScope.
+Trace* trace_in_progress();
 /// Opens a trace on this thread; tapes from outside do not see what is recorded.
 class OpenTrace {
  public:
@@ -90,7 +97,8 @@ class OpenTrace {
   OpenTrace& operator=(const OpenTrace&) = delete;
 
  private:
-  Trace* previous_;
+  Trace* open_;
+  Trace* running_;
   std::size_t tapes_;
 };
 

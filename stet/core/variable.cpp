@@ -7,6 +7,7 @@
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
+#include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
@@ -46,14 +47,19 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
 }  // namespace
 
 Variable::Variable(const Tensor& initial, VariableOptions options, Where where) {
-  const TensorNode& node = concrete_node(initial, "Variable", where);
+  InitScope outside;  // the first value is no part of a program
+  concrete_node(initial, "Variable", where);
+  Tensor first =
+      options.dtype && *options.dtype != initial.dtype() ? core_ops.cast(In(initial, where), *options.dtype) : initial;
+  const TensorNode& node = *first.node();
   state_ = std::make_shared<VariableState>();
   state_->id = ++last_id;
   state_->name = std::move(options.name);
   state_->trainable = options.trainable;
   state_->dtype = node.dtype;
   state_->shape = node.shape();
-  state_->value = initial.contiguous(where);
+  state_->value = first.contiguous(where);
+  if (Trace* trace = trace_in_progress()) trace->note_created(*this, where);
 }
 
 VariableState& state_of(const Variable& variable) { return *variable.state_; }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "stet/base/export.h"
@@ -14,7 +15,8 @@ class In;
 struct VariableState;
 
 struct VariableOptions {
-  bool trainable = true;  // GradientTape watches it by itself
+  std::optional<DType> dtype = {};  // the initial value is cast to it
+  bool trainable = true;            // GradientTape watches it by itself
   std::string name = {};
 };
 

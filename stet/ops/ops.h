@@ -1,6 +1,7 @@
 // The ops, as functions. Every one takes tensors, sizes and C++ numbers alike, and throws UserError with your line for
 // operands that do not fit. Axes count from 0, or from the end when negative.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -169,6 +170,17 @@ STET_API Tensor normal(const Shape& shape, NormalOptions options = {}, Where whe
 /// Uniform integers in [low, high).
 STET_API Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options = {},
                         Where where = Where::here());
+
+/// The name of a stream of random numbers: the same two numbers give the same stream.
+using StreamSeed = std::array<std::int64_t, 2>;
+/// Functions of their arguments alone: they neither use nor move the process's generator.
+STET_API Tensor stateless_uniform(const Shape& shape, StreamSeed stream, UniformOptions options = {},
+                                  Where where = Where::here());
+STET_API Tensor stateless_normal(const Shape& shape, StreamSeed stream, NormalOptions options = {},
+                                 Where where = Where::here());
+/// A stream for the first value of a Variable: (the seed, how many were handed out since it was set). Weights made in
+/// the same order are the same, whatever else was drawn in between, eagerly or traced.
+STET_API StreamSeed next_initial_stream();
 
 }  // namespace random
 

@@ -212,24 +212,65 @@ constinit const OpDef randint_row{.name = "randint",
                                   .lower = [](LowerCall& c) { lower_random(c, randint_body(c.out().dtype)); },
                                   .samples = samples_of_randint};
 
+namespace {
+
+/// What next_initial_stream() counts. Beside the generator, under its lock.
+struct InitialStreams {
+  std::int64_t seed = 0, given = 0;
+};
+InitialStreams& initial_streams() {
+  static InitialStreams one;
+  return one;
+}
+
+/// One key for a pair: every bit of both reaches every bit (the finalizer of SplitMix64).
+std::int64_t mixed(random::StreamSeed stream) {
+  auto mix = [](std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+  };
+  return static_cast<std::int64_t>(
+      mix(mix(static_cast<std::uint64_t>(stream[0]) + 0x9E3779B97F4A7C15u) + static_cast<std::uint64_t>(stream[1])));
+}
+
+Tensor draw_stateless(const OpDef& row, const char* name, const Shape& shape, random::StreamSeed stream, DType dtype,
+                      double first, double second, Where where) {
+  Frame frame(name, where);
+  RandomAttributes attributes{{shape.begin(), shape.end()}, dtype};
+  return call(row,
+              {In(Tensor(mixed(stream)), where), In(Tensor(std::int64_t{0}), where), In(parameter(first, dtype), where),
+               In(parameter(second, dtype), where)},
+              view_of(attributes));
+}
+
+void check_uniform(const char* name, const random::UniformOptions& options, Where where) {
+  if (!(options.minval <= options.maxval))
+    refuse(name, text("minval ", options.minval, " is not below maxval ", options.maxval), where, "swap them");
+}
+void check_normal(const char* name, const random::NormalOptions& options, Where where) {
+  if (!(options.stddev >= 0))
+    refuse(name, text("stddev ", options.stddev, " is not 0 or more"), where, "a spread is not negative");
+}
+
+}  // namespace
+
 namespace random {
 
 void seed(std::uint64_t value) {
   std::lock_guard lock(generator_guard());
+  initial_streams() = {static_cast<std::int64_t>(value), 0};
   generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}}));
 }
 
 Tensor uniform(const Shape& shape, UniformOptions options, Where where) {
-  if (!(options.minval <= options.maxval))
-    refuse("random::uniform", text("minval ", options.minval, " is not below maxval ", options.maxval), where,
-           "swap them");
+  check_uniform("random::uniform", options, where);
   return draw(uniform_row, "random::uniform", shape, options.dtype, In(parameter(options.minval, options.dtype), where),
               In(parameter(options.maxval, options.dtype), where), where);
 }
 
 Tensor normal(const Shape& shape, NormalOptions options, Where where) {
-  if (!(options.stddev >= 0))
-    refuse("random::normal", text("stddev ", options.stddev, " is not 0 or more"), where, "a spread is not negative");
+  check_normal("random::normal", options, where);
   return draw(normal_row, "random::normal", shape, options.dtype, In(parameter(options.mean, options.dtype), where),
               In(parameter(options.stddev, options.dtype), where), where);
 }
@@ -241,6 +282,24 @@ Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintO
            "choose a wider dtype");
   return draw(randint_row, "random::randint", shape, options.dtype, In(Tensor(low), where), In(Tensor(high), where),
               where);
+}
+
+Tensor stateless_uniform(const Shape& shape, StreamSeed stream, UniformOptions options, Where where) {
+  check_uniform("random::stateless_uniform", options, where);
+  return draw_stateless(uniform_row, "random::stateless_uniform", shape, stream, options.dtype, options.minval,
+                        options.maxval, where);
+}
+
+Tensor stateless_normal(const Shape& shape, StreamSeed stream, NormalOptions options, Where where) {
+  check_normal("random::stateless_normal", options, where);
+  return draw_stateless(normal_row, "random::stateless_normal", shape, stream, options.dtype, options.mean,
+                        options.stddev, where);
+}
+
+StreamSeed next_initial_stream() {
+  std::lock_guard lock(generator_guard());
+  InitialStreams& streams = initial_streams();
+  return {streams.seed, streams.given++};
 }
 
 }  // namespace random

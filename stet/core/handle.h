@@ -1,0 +1,37 @@
+// Bodies and handles: a handle is what users hold and copy (a layer, an optimizer), its body the one object behind all
+// copies. Handles may be arguments of traced functions: told apart by the identity of their bodies.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "stet/base/export.h"
+
+namespace stet {
+
+/// An object with an identity of its own: no two of a process ever share a number, whatever addresses they had. A
+/// copied or moved body is another object.
+class STET_API Body {
+ public:
+  Body();
+  Body(const Body&) : Body() {}
+  Body& operator=(const Body&) { return *this; }
+  virtual ~Body();
+
+  std::uint64_t object_id() const { return object_id_; }
+  /// What messages call it: "Dense 'dense_1'".
+  virtual std::string description() const { return "object"; }
+
+ private:
+  std::uint64_t object_id_;
+};
+
+/// A handle gives its body (perhaps null, when it is undefined), and can be made from one.
+template <class T>
+concept Handle = requires(const T& handle, std::shared_ptr<Body> body) {
+  { handle.body() } -> std::convertible_to<std::shared_ptr<Body>>;
+  { T::from_body(body) } -> std::same_as<T>;
+};
+
+}  // namespace stet
