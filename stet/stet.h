@@ -9,6 +9,7 @@
 #include "stet/core/handle.h"
 #include "stet/core/in.h"
 #include "stet/core/scope.h"
+#include "stet/core/signature.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
