@@ -12,6 +12,7 @@ class Rebuild {
   explicit Rebuild(const Graph& old) : old_(old), to_(old.nodes.size(), -1) {
     graph.scope = old.scope;
     graph.checks = old.checks;
+    graph.updates = old.updates;
     graph.inputs.resize(old.inputs.size(), -1);
   }
   Graph graph;

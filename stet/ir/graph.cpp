@@ -114,7 +114,9 @@ std::string Graph::str() const {
   }
   out += "results";
   for (ValueId id : results) out += text(" %", id);
-  return out + "\n";
+  out += "\n";
+  for (const Update& update : updates) out += text("result ", update.result, " updates input ", update.input, "\n");
+  return out;
 }
 
 Graph substitute(const Graph& given, std::span<const Dim> replacements) {
@@ -159,6 +161,22 @@ void verify_map(const Node& node, const Graph& graph, const std::function<void(b
     if (e.is(Primitive::operand))
       ensure(e.dtype() == graph.type(node.inputs[static_cast<std::size_t>(e->number)]).dtype,
              "an operand of its input's type");
+}
+
+void verify_updates(const Graph& graph, const char* after) {
+  std::vector<bool> replaced(graph.inputs.size(), false), used(graph.results.size(), false);
+  for (const Update& update : graph.updates) {
+    auto input = static_cast<std::size_t>(update.input), result = static_cast<std::size_t>(update.result);
+    bool exist = input < replaced.size() && result < used.size();
+    if (exist) {
+      const ValueType &old = graph.type(graph.inputs[input]), &next = graph.type(graph.results[result]);
+      exist = !replaced[input] && !used[result] && old.dtype == next.dtype && old.shape.rank() == next.shape.rank();
+      replaced[input] = used[result] = true;
+    }
+    if (!exist)
+      throw InternalError(text("graph after ", after, ": result ", update.result, " cannot update input ", update.input,
+                               "\n", graph.str()));
+  }
 }
 
 }  // namespace
@@ -208,6 +226,7 @@ void verify(const Graph& graph, const char* after) {
     if (graph.node(id).results.size() > 1)
       throw InternalError(text("graph after ", after, ": result %", id, " is a tuple"));
   }
+  verify_updates(graph, after);
 }
 
 }  // namespace stet

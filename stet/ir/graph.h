@@ -9,7 +9,8 @@
 //   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
-// are conditions on sizes that are tested when sizes are known.
+// are conditions on sizes that are tested when sizes are known. `updates` say which results are the next value of state
+// that came in as an input: nothing changes in the graph's meaning, but the program may write the one over the other.
 //
 // Passes never edit a graph: they return a new one.
 #pragma once
@@ -35,6 +36,13 @@ struct Node {
   const ValueType& type() const { return results.front(); }
 };
 
+/// Result number `result` is the next value of the state that input number `input` holds. An input and a result are in
+/// one update at most.
+struct Update {
+  int input = 0;
+  int result = 0;
+};
+
 class Graph {
  public:
   /// The scope of the graph's symbols, kept alive by it; null when all sizes are constant.
@@ -42,6 +50,7 @@ class Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> inputs;  // input nodes, in argument order
   std::vector<ValueId> results;
+  std::vector<Update> updates;
   std::vector<InferCall::Check> checks;
 
   const Node& node(ValueId id) const { return nodes[static_cast<std::size_t>(id)]; }

@@ -212,7 +212,7 @@ void BoundProgram::run(void* const* inputs, Buffer* results) const {
   std::size_t id = 0;
   for (; id < program.inputs.size(); ++id) table[id] = inputs[id];
   for (std::size_t r = 0; r < program.results.size(); ++r, ++id) {
-    results[r] = Buffer::allocate(result_bytes_[r]);
+    if (!results[r]) results[r] = Buffer::allocate(result_bytes_[r]);
     table[id] = results[r].data();
   }
   Buffer arena;
