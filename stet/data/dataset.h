@@ -258,7 +258,10 @@ requires(!std::is_same_v<D, Where>) auto from_tensor_slices(const A& a, const B&
 template <class Range, class F>
 auto from_range(Range&& range, F f, Where where = Where::here()) {
   using Stored = std::remove_cvref_t<Range>;
-  using R = std::remove_cvref_t<std::invoke_result_t<const F&, decltype(*std::begin(std::declval<const Stored&>()))>>;
+  using Value = decltype(*std::begin(std::declval<const Stored&>()));
+  static_assert(std::is_invocable_v<const F&, Value>,
+                "from_range's callable takes a value of the range and is not mutable: several threads may call it");
+  using R = std::remove_cvref_t<std::invoke_result_t<const F&, Value>>;
   static_assert(element::Writable<R>,
                 "from_range's callable returns a Tensor or a number, or a tuple, pair or "
                 "aggregate (with STET_FIELDS) of them");
