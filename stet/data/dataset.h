@@ -131,7 +131,7 @@ class Dataset : public DatasetBase {
   auto map(F f, MapOptions options = {}, Where where = Where::here()) const {
     static_assert(std::is_invocable_v<F&, T...>,
                   "map's callable takes the components of an element, each by value or const&");
-    using R = std::invoke_result_t<F&, T...>;
+    using R = std::remove_cvref_t<std::invoke_result_t<F&, T...>>;
     static_assert(element::Known<R>,
                   "map's callable returns a Tensor, or a tuple, pair or aggregate (with STET_FIELDS) of them");
     using Mapped = typename DatasetOf<R>::type;

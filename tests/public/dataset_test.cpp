@@ -382,6 +382,7 @@ TEST(Dataset, MapFollowsTypes) {
   }
   EXPECT_EQ(seen, (Floats{2, 4, 4, 16, 5, 17}));
   for (Example e : aggregate.take(1)) EXPECT_EQ(e.label.item<float>(), 4);
+  for (Tensor x : data::from_tensor_slices(tensor({-1.f})).map(relu)) EXPECT_EQ(x.item<float>(), 0);  // an op
 }
 
 TEST(Dataset, MapIsTracedOnce) {
