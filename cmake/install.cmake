@@ -8,7 +8,7 @@ set(STET_PUBLIC_HEADERS
     stet/core/tensor.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/tape.h
     stet/core/function.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
     stet/ops/ops.h stet/ops/elementwise.def
-    stet/data/idx.h)
+    stet/data/idx.h stet/data/element.h stet/data/dataset.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)
