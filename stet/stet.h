@@ -14,5 +14,6 @@
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 #include "stet/data/idx.h"
+#include "stet/keras/keras.h"
 #include "stet/ops/ops.h"
 #include "stet/runtime/parallel.h"
