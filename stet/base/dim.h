@@ -235,8 +235,15 @@ class STET_API RecordingScope : public SymbolScope {
   bool check(const Dim&, Relation, const Dim&, const Reason&) override;
   bool decide(const Dim&, Relation, const Dim&, Where) override;
   std::int64_t pin(const Dim&, Where) override;
+  /// Drops the latest checks: they were made on one side of a branch, and count there only.
+  void keep_checks(std::size_t count) {
+    if (count < checks_.size()) checks_.erase(checks_.begin() + static_cast<std::ptrdiff_t>(count), checks_.end());
+  }
+  /// From here on host code may not decide by sizes or read them (TraceError): they were declared to be unknown.
+  void declare_unknown() { declared_unknown_ = true; }
 
  private:
+  bool declared_unknown_ = false;
   bool settle(const Dim&, Relation, const Dim&, Reason, std::vector<Fact>& confirmed);
 };
 

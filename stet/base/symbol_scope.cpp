@@ -50,6 +50,11 @@ void append_once(std::vector<Fact>& facts, Fact fact) {
                               "use the size as a Dim in ops, or make the decision with cond() or while_loop()"));
 }
 
+[[noreturn]] void unknown(const Dim& dim, const std::string& wish, Where where) {
+  throw TraceError(error_text(text("size ", dim, " is unknown by the function's signature, so ", wish), where,
+                              "give the size in the signature, leave the signature out, or use the size as a Dim"));
+}
+
 [[noreturn]] void ended(const Dim& dim) {
   throw TraceError(error_text(text("size ", dim, " belongs to a trace that has ended"), Where{},
                               "take sizes from the tensors that a function returns, not from inside its trace"));
@@ -137,6 +142,9 @@ bool RecordingScope::decide(const Dim& left, Relation relation, const Dim& right
   for (const Dim* dim : {&left, &right})
     if (!dim->hint())
       late(*dim, text("host code cannot ask whether ", left, ' ', sign_of(relation), ' ', right), where);
+  if (declared_unknown_)
+    unknown(left.is_constant() ? right : left,
+            text("host code cannot ask whether ", left, ' ', sign_of(relation), ' ', right), where);
   return settle(left, relation, right, Reason{"host code", "comparison of sizes", where}, facts_);
 }
 
@@ -145,6 +153,7 @@ std::int64_t RecordingScope::pin(const Dim& dim, Where where) {
   if (known.is_constant()) return known.constant();
   const std::optional<std::int64_t> hint = dim.hint();
   if (!hint) late(dim, "host code cannot read it as an integer", where);
+  if (declared_unknown_) unknown(dim, "host code cannot read it as an integer", where);
   if (prove_equal(dim, *hint) != Proof::yes)
     append_once(facts_, {dim, Relation::equal, *hint, Reason{"host code", "size read as an integer", where}});
   return *hint;

@@ -73,6 +73,7 @@ Lowering::Lowering(const Graph& graph)
     : program(std::make_shared<Program>()), graph_(graph), places_(graph.nodes.size()) {
   program->scope = graph.scope;
   program->checks = graph.checks;
+  program->raises = graph.raises;
   for (ValueId id : graph.inputs) {
     const Node& node = graph.node(id);
     const auto& input = node.attributes.as<InputAttributes>();
@@ -136,7 +137,7 @@ void Lowering::run() {
   for (ValueId id = 0; id < static_cast<ValueId>(graph_.nodes.size()); ++id) {
     const Node& node = graph_.node(id);
     LowerCall call(*this, graph_, id);
-    if (node.op == &input_row) continue;
+    if (node.op == &input_row || node.op == &part_row) continue;  // a part was placed with its tuple
     if (node.op == &constant_row) {
       int buffer = add_buffer(ProgramBuffer::constant, node.type().dtype, node.type().shape.element_count());
       program->buffers.back().bytes = node.attributes.as<ConstantAttributes>().bytes;
@@ -153,6 +154,8 @@ void Lowering::run() {
       lower_contract(call);
     } else if (node.op->kind == Kind::layout) {
       lower_view(call, id);
+    } else if (node.op->kind == Kind::branch) {
+      lower_branch(call, id);
     } else {
       throw InternalError(text("no lowering for ", node.op->name));
     }
@@ -278,16 +281,26 @@ std::shared_ptr<Program> lower(const Graph& graph) {
 }
 
 void provide_code(Program& program) {
+  std::vector<Step*> all;
+  std::vector<Program*> open{&program};
+  while (!open.empty()) {
+    Program& next = *open.back();
+    open.pop_back();
+    for (const std::unique_ptr<Step>& step : next.steps) {
+      all.push_back(step.get());
+      for (Program* child : step->children()) open.push_back(child);
+    }
+  }
   std::vector<cpu::CodeRequest> requests;
   std::vector<cpu::KernelStep*> steps;
-  for (const std::unique_ptr<Step>& step : program.steps)
-    if (auto* kernel = dynamic_cast<cpu::KernelStep*>(step.get())) {
+  for (Step* step : all)
+    if (auto* kernel = dynamic_cast<cpu::KernelStep*>(step)) {
       requests.push_back(kernel->code());
       steps.push_back(kernel);
     }
   // Matrix products find their code themselves; asking for it here compiles it beside the rest.
-  for (const std::unique_ptr<Step>& step : program.steps)
-    if (auto* gemm = dynamic_cast<cpu::GemmStep*>(step.get()))
+  for (Step* step : all)
+    if (auto* gemm = dynamic_cast<cpu::GemmStep*>(step))
       for (cpu::CodeRequest& request : gemm->code()) requests.push_back(std::move(request));
   std::vector<void*> code = cpu::load_code(requests);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i]->set_code(code[i]);

@@ -19,6 +19,9 @@ class Lowering {
   void lower_map(LowerCall& call);
   void lower_size(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
+  void lower_branch(LowerCall& call, ValueId id);
+  /// Where each value of a tuple goes: to its part() node's place, or nowhere that is read.
+  std::vector<Place> tuple_places(ValueId id);
   void copy_results();
 
   const Graph& graph_;

@@ -28,6 +28,19 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// The graph with its branches' children rewritten by `pass`: a pass sees one level at a time.
+Graph with_children(const Graph& given, const Pass& pass) {
+  Graph graph = given;
+  for (Node& node : graph.nodes) {
+    if (node.op->kind != Kind::branch) continue;
+    BranchAttributes branch = node.attributes.as<BranchAttributes>();
+    for (GraphPointer* child : {&branch.yes, &branch.no})
+      *child = std::make_shared<const Graph>(pass.run(with_children(**child, pass)));
+    node.attributes = Attributes(view_of(branch));
+  }
+  return graph;
+}
+
 }  // namespace
 
 std::span<const Pass> passes() { return pass_table; }
@@ -42,7 +55,7 @@ std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& optio
   for (const Pass& pass : pass_table) {
     if (std::find(options.without.begin(), options.without.end(), pass.name) != options.without.end()) continue;
     Stopwatch watch;
-    graph = pass.run(graph);
+    graph = pass.run(with_children(graph, pass));
     note(pass.name, watch);
     if (options.verify) verify(graph, pass.name);
     if (options.observe) options.observe(pass.name, graph);

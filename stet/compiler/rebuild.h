@@ -12,6 +12,8 @@ class Rebuild {
   explicit Rebuild(const Graph& old) : old_(old), to_(old.nodes.size(), -1) {
     graph.scope = old.scope;
     graph.checks = old.checks;
+    graph.raises = old.raises;
+    graph.raised_text = old.raised_text;
     graph.inputs.resize(old.inputs.size(), -1);
   }
   Graph graph;

@@ -35,7 +35,7 @@ Graph share_common(const Graph& old) {
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
     Node node = to.renamed(id);
     // Late sizes are symbols of their own node: two equal nodes have different ones, and stay apart.
-    bool sharable = node.op != &input_row && node.op->kind != Kind::late;
+    bool sharable = node.op != &input_row && node.op->kind != Kind::late && node.op->kind != Kind::branch;
     std::size_t hash = hash_of(node);
     ValueId found = -1;
     if (sharable) {
@@ -57,11 +57,13 @@ Graph drop_dead(const Graph& old) {
   std::vector<bool> needed(old.nodes.size(), false);
   for (ValueId id : old.results) needed[static_cast<std::size_t>(id)] = true;
   for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
-  std::unordered_set<int> sizes;                                              // symbols in the types of needed nodes
+  for (std::size_t id = 0; id < old.nodes.size(); ++id)
+    if (has_effect(old.nodes[id])) needed[id] = true;
+  std::unordered_set<int> sizes;  // symbols in the types of needed nodes
   for (std::size_t id = old.nodes.size(); id-- > 0;) {
     const Node& node = old.nodes[id];
     // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
-    if (node.op->kind == Kind::late)
+    if (node.op->kind == Kind::late || node.op->kind == Kind::branch)
       for (int symbol : symbols_of(node)) needed[id] = needed[id] || sizes.contains(symbol);
     if (!needed[id]) continue;
     for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;

@@ -142,7 +142,7 @@ Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::spa
       inputs.push_back(scalar_tensor(number_operand(given[i], operands[i].dtype)));
   }
   Tensor out = trace.record(op, inputs, attributes, line_of(given));
-  if (tapes_open()) tell_tapes(op, inputs, attributes, out);
+  if (tapes_open()) tell_tapes(op, inputs, attributes, {out});
   return out;
 }
 
@@ -218,7 +218,7 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
     bool view = op.view && operands[0].tensor;
     Tensor out = view ? run_view(op, operands[0], attributes, line_of(given))
                       : run_eager(op, operands, attributes, line_of(given));
-    if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, out);
+    if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, {out});
     return out;
   } catch (const Problem& problem) {
     throw_user_error(op.name, op.operands, given, problem, line_of(given));

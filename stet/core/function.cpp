@@ -221,8 +221,17 @@ std::optional<Bindings> accepts(const Entry& entry, const std::vector<LeafKey>& 
 /// Everything of two graphs that a trace decides.
 std::string fingerprint(const Graph& graph) {
   std::string out = graph.str();
-  for (const Node& node : graph.nodes) {
-    if (node.op == &constant_row) out += node.attributes.as<ConstantAttributes>().bytes;
+  std::vector<const Graph*> open{&graph};
+  while (!open.empty()) {
+    const Graph& next = *open.back();
+    open.pop_back();
+    for (const Node& node : next.nodes) {
+      if (node.op == &constant_row) out += node.attributes.as<ConstantAttributes>().bytes;
+      if (node.op->kind != Kind::branch) continue;
+      const auto& branch = node.attributes.as<BranchAttributes>();
+      open.push_back(branch.yes.get());
+      open.push_back(branch.no.get());
+    }
   }
   return out;
 }
@@ -258,7 +267,7 @@ Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector
       ++tensors;
       traced[i].value = trace.add_argument(arguments[i].value.dtype(), arguments[i].value.node()->size_span(), symbol);
     }
-  Leaves results = body(traced);
+  Leaves results = trace.run_scope([&] { return body(traced); }, where);
   if (created) *created = trace.created.size();
   for (Leaf& leaf : results)
     if (leaf.kind == Leaf::tensor) {
@@ -282,7 +291,7 @@ Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector
     entry.hidden_sizes.push_back(
         (hidden.captured.defined() ? hidden.captured.shape() : hidden.variable.shape()).sizes());
   entry.result_form = std::move(results);
-  return std::move(trace.graph);
+  return trace.finished();
 }
 
 std::shared_ptr<Entry> FunctionBase::State::make_entry(const Leaves& arguments, const std::vector<int>& owners,
@@ -476,7 +485,7 @@ Leaves FunctionBase::call(Leaves arguments, std::vector<int> owners, Where where
                                  "assign a value to it before the call"));
   if (current_trace()) {
     InlinedCall guard(state.name, where);
-    return state.body(arguments);
+    return current_trace()->run_scope([&] { return state.body(arguments); }, where);
   }
 
   std::vector<Tensor> inputs = tensor_arguments(arguments, where);

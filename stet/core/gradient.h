@@ -12,22 +12,24 @@ namespace stet {
 
 class GradientCall {
  public:
-  GradientCall(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes, Tensor output, Tensor d,
-               std::vector<bool> wanted)
+  GradientCall(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes, std::vector<Tensor> outputs,
+               std::vector<Tensor> ds, std::vector<bool> wanted)
       : op_(op),
         inputs_(inputs),
         attributes_(attributes),
-        output_(std::move(output)),
-        d_(std::move(d)),
+        outputs_(std::move(outputs)),
+        ds_(std::move(ds)),
         wanted_(std::move(wanted)),
         results_(inputs.size()) {}
 
   const OpDef& op() const { return op_; }
   int input_count() const { return static_cast<int>(inputs_.size()); }
   const Tensor& in(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
-  const Tensor& out() const { return output_; }
+  const Tensor& out() const { return outputs_[0]; }
   /// The gradient with respect to the result, of the result's shape and type.
-  const Tensor& d() const { return d_; }
+  const Tensor& d() const { return ds_[0]; }
+  /// Of a branch: with respect to each result; undefined where nobody asked.
+  const std::vector<Tensor>& ds() const { return ds_; }
   /// Whether anybody needs the gradient of this operand; integers never do.
   bool wants(int number) const { return wanted_[static_cast<std::size_t>(number)] && is_floating(in(number).dtype()); }
   void set(int number, Tensor gradient) { results_[static_cast<std::size_t>(number)] = std::move(gradient); }
@@ -42,7 +44,7 @@ class GradientCall {
   const OpDef& op_;
   std::span<const Tensor> inputs_;
   AttributesView attributes_;
-  Tensor output_, d_;
+  std::vector<Tensor> outputs_, ds_;
   std::vector<bool> wanted_;
   std::vector<Tensor> results_;
 };
@@ -58,6 +60,8 @@ struct CoreOps {
 };
 extern const CoreOps core_ops;  // defined in ops/
 
+/// The gradient of a branch: the same choice again, with the chosen child's gradient on either side.
+void branch_gradient(GradientCall& call);
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
 void map_gradient(GradientCall& call);
 

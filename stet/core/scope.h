@@ -8,6 +8,7 @@
 
 #include "stet/base/export.h"
 #include "stet/base/where.h"
+#include "stet/core/in.h"
 #include "stet/core/structure.h"
 
 namespace stet {
@@ -23,6 +24,7 @@ namespace branches {
 /// Runs `body` as a fork scope of the open trace.
 STET_API Leaves run_scope(const std::function<Leaves()>& body, Where where);
 STET_API bool may_fork();  // a trace is open on this thread
+STET_API bool truth(const In& condition, Where where);
 }  // namespace branches
 
 /// Runs `body` and gives what it returns. While a function is traced, `if (tensor)` inside runs the innermost scope
@@ -47,6 +49,15 @@ auto scope(F&& body, Where where = Where::here()) -> std::invoke_result_t<F> {
     LeafReader reader(results);
     return structure::Of<R>::read(reader);
   }
+}
+
+/// What `yes` gives if the condition, a tensor with one element, is true, otherwise what `no` gives. Traced, both are
+/// recorded as one branch; eagerly, the chosen one runs. Both are called without arguments and give the same structure.
+template <class Yes, class No>
+auto cond(const In& condition, Yes&& yes, No&& no, Where where = Where::here()) -> std::invoke_result_t<Yes> {
+  static_assert(std::is_same_v<std::invoke_result_t<Yes>, std::invoke_result_t<No>>,
+                "both sides of a cond return the same type");
+  return scope([&] { return branches::truth(condition, where) ? yes() : no(); }, where);
 }
 
 /// While it lives, code on this thread runs eagerly, outside of any trace and unseen by tapes: how the first values of

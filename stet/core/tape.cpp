@@ -17,7 +17,7 @@ struct TapeRecord {
   const OpDef* op;
   Attributes attributes;
   std::vector<Tensor> inputs;  // kept alive, so that a node's address names its tensor
-  Tensor output;
+  std::vector<Tensor> outputs;
 };
 
 struct GradientTape::State {
@@ -74,15 +74,19 @@ class Accumulator {
 };
 
 /// One record backwards.
-void propagate(const GradientTape::State& tape, const TapeRecord& record, const Tensor& d, Accumulator& gradients) {
-  if (!record.op->gradient && record.op->kind != Kind::map)
+void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds,
+               Accumulator& gradients) {
+  if (!record.op->gradient && record.op->kind != Kind::map && record.op->kind != Kind::branch)
     throw UserError(error_text(text("gradient: ", record.op->name, " has no gradient"), frame_where(),
                                "leave it out of what the target is computed from, or take its result as a constant"));
   std::vector<bool> wanted;
   for (const Tensor& input : record.inputs) wanted.push_back(tape.tracks(input));
-  GradientCall call(*record.op, record.inputs, record.attributes.view(), record.output, d, std::move(wanted));
+  GradientCall call(*record.op, record.inputs, record.attributes.view(), record.outputs, std::move(ds),
+                    std::move(wanted));
   if (record.op->gradient)
     record.op->gradient(call);
+  else if (record.op->kind == Kind::branch)
+    branch_gradient(call);
   else
     map_gradient(call);
   for (std::size_t i = 0; i < record.inputs.size(); ++i)
@@ -122,28 +126,25 @@ class Pause {
   GradientTape::State& tape_;
 };
 
-std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, const std::vector<Source>& sources,
-                              Where where) {
-  const TensorNode& node = defined_node(target, "gradient", where);
-  if (!is_floating(node.dtype))
-    throw UserError(error_text(text("gradient: the target ", node.dtype, node.shape(), " is not floating"), where,
-                               "differentiate a floating tensor, such as a loss"));
-  if (tape.spent && !tape.persistent)
-    throw UserError(error_text("gradient: this tape has given its gradients already", where,
-                               "make it GradientTape tape({.persistent = true}), or ask for all gradients at once"));
-  Frame frame("gradient", where);
-  tape.spent = true;
-  Pause pause(tape);
+/// Walks the records backwards. The targets' own gradients are in `gradients` already.
+void walk_back(const GradientTape::State& tape, const std::vector<Source>& sources, Accumulator& gradients) {
   std::unordered_set<const TensorNode*> asked;
   for (const Source& source : sources)
     if (source.tensor.defined()) asked.insert(source.tensor.node());
-  Accumulator gradients;
-  if (tape.tracks(target)) gradients.add(target, ones_like(target));
   for (std::size_t i = tape.records.size(); i-- > 0;) {
     const TapeRecord& record = tape.records[i];
-    Tensor d = gradients.take(record.output, asked.contains(record.output.node()));
-    if (d.defined()) propagate(tape, record, d, gradients);
+    std::vector<Tensor> ds;
+    bool any = false;
+    for (const Tensor& output : record.outputs) {
+      ds.push_back(gradients.take(output, asked.contains(output.node())));
+      any = any || ds.back().defined();
+    }
+    if (any) propagate(tape, record, std::move(ds), gradients);
   }
+}
+
+std::vector<Tensor> gradients_at(const GradientTape::State& tape, const std::vector<Source>& sources,
+                                 const Accumulator& gradients, Where where) {
   std::unordered_map<std::uint64_t, Tensor> of_variable;
   for (const auto& [read, variable] : tape.reads)
     if (Tensor d = gradients.find(read); d.defined()) {
@@ -162,19 +163,50 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const Tensor& target, c
   return out;
 }
 
+std::vector<Tensor> gradients_of_one(GradientTape::State& tape, const Tensor& target,
+                                     const std::vector<Source>& sources, Where where) {
+  const TensorNode& node = defined_node(target, "gradient", where);
+  if (!is_floating(node.dtype))
+    throw UserError(error_text(text("gradient: the target ", node.dtype, node.shape(), " is not floating"), where,
+                               "differentiate a floating tensor, such as a loss"));
+  if (tape.spent && !tape.persistent)
+    throw UserError(error_text("gradient: this tape has given its gradients already", where,
+                               "make it GradientTape tape({.persistent = true}), or ask for all gradients at once"));
+  Frame frame("gradient", where);
+  tape.spent = true;
+  Pause pause(tape);
+  Accumulator gradients;
+  if (tape.tracks(target)) gradients.add(target, ones_like(target));
+  walk_back(tape, sources, gradients);
+  return gradients_at(tape, sources, gradients, where);
+}
+
 }  // namespace
 
+std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
+                                 const std::vector<Tensor>& weights, const std::vector<Tensor>& given) {
+  GradientTape::State& state = tape.state();
+  std::vector<Source> sources(given.begin(), given.end());
+  state.spent = true;
+  Pause pause(state);
+  Accumulator gradients;
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    if (weights[i].defined() && state.tracks(targets[i])) gradients.add(targets[i], weights[i]);
+  walk_back(state, sources, gradients);
+  return gradients_at(state, sources, gradients, {});
+}
+
 Tensor GradientTape::gradient(const Tensor& target, const Source& source, Where where) {
-  return walk_back(*state_, target, {source}, where)[0];
+  return gradients_of_one(*state_, target, {source}, where)[0];
 }
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::initializer_list<Source> sources, Where where) {
-  return walk_back(*state_, target, sources, where);
+  return gradients_of_one(*state_, target, sources, where);
 }
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Variable>& sources, Where where) {
-  return walk_back(*state_, target, {sources.begin(), sources.end()}, where);
+  return gradients_of_one(*state_, target, {sources.begin(), sources.end()}, where);
 }
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where) {
-  return walk_back(*state_, target, {sources.begin(), sources.end()}, where);
+  return gradients_of_one(*state_, target, {sources.begin(), sources.end()}, where);
 }
 
 std::size_t hide_open_tapes() { return std::exchange(hidden_tapes(), open_tapes().size()); }
@@ -186,14 +218,44 @@ bool tapes_open() {
   return false;
 }
 
-void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes, const Tensor& output) {
-  if (!is_floating(output.dtype())) return;
+bool tapes_track(const Tensor& tensor) {
+  for (const GradientTape::State* tape : visible_tapes())
+    if (tape->recording && tape->tracks(tensor)) return true;
+  return false;
+}
+
+void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,
+                std::vector<Tensor> outputs) {
+  bool floating = std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.dtype()); });
+  if (!floating) return;
   for (GradientTape::State* tape : visible_tapes()) {
     if (!tape->recording) continue;
     bool depends = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape->tracks(t); });
     if (!depends) continue;
-    tape->tracked.insert(output.node());
-    tape->records.push_back({&op, Attributes(attributes), inputs, output});
+    for (const Tensor& output : outputs)
+      if (is_floating(output.dtype())) tape->tracked.insert(output.node());
+    tape->records.push_back({&op, Attributes(attributes), inputs, outputs});
+  }
+}
+
+std::vector<TapeMark> mark_tapes() {
+  std::vector<TapeMark> out;
+  for (GradientTape::State* tape : visible_tapes())
+    out.push_back({tape, tape->records.size(), tape->watched.size(), tape->reads.size(), tape->recording, tape->spent});
+  return out;
+}
+
+void return_tapes_to(const std::vector<TapeMark>& marks) {
+  for (const TapeMark& mark : marks) {
+    GradientTape::State& tape = *mark.tape;
+    for (std::size_t i = mark.records; i < tape.records.size(); ++i)
+      for (const Tensor& output : tape.records[i].outputs) tape.tracked.erase(output.node());
+    for (std::size_t i = mark.watched; i < tape.watched.size(); ++i) tape.tracked.erase(tape.watched[i].node());
+    tape.records.resize(mark.records);
+    tape.watched.resize(mark.watched);
+    tape.reads.resize(mark.reads);
+    tape.recording = mark.recording;
+    tape.spent = mark.spent;
   }
 }
 

@@ -68,7 +68,21 @@ void show_tapes_again(std::size_t hidden_before);
 /// Some tape of this thread records.
 bool tapes_open();
 /// Tells the open tapes of an op that has run. `output` is what call() returns.
-void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes, const Tensor& output);
+void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,
+                std::vector<Tensor> outputs);
+/// Some tape that records follows what is computed from the tensor.
+bool tapes_track(const Tensor& tensor);
+/// The state of the tapes that see what happens now, and the way back to it: code that is run again starts from there.
+struct TapeMark {
+  GradientTape::State* tape;
+  std::size_t records, watched, reads;
+  bool recording, spent;
+};
+std::vector<TapeMark> mark_tapes();
+void return_tapes_to(const std::vector<TapeMark>& marks);
+/// The gradients of several targets, each weighted by a tensor of its type and shape (undefined: does not count).
+std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
+                                 const std::vector<Tensor>& weights, const std::vector<Tensor>& sources);
 /// The value read from a Variable as a tensor of its own, which tapes know to be this Variable.
 Tensor read_under_tapes(const Variable& variable, const Tensor& held);
 

@@ -226,6 +226,8 @@ Tensor Tensor::contiguous(Where where) const {
 
 Tensor::operator bool() const {
   bool out = false;
+  Trace* trace = current_trace();
+  if (trace && defined() && node_->traced && node_->traced->life->trace == trace) return trace->decide(*this);
   if (defined() && !node_->traced && node_->element_count() != 1)
     throw UserError(error_text(text("bool: the truth of ", node_->dtype, node_->shape(), " with ",
                                     node_->element_count(), " elements is not defined"),

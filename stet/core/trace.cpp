@@ -5,6 +5,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/fork.h"
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -48,7 +49,12 @@ Tracing tracing() {
 
 namespace branches {
 bool may_fork() { return open_trace() != nullptr; }
-Leaves run_scope(const std::function<Leaves()>& body, Where) { return body(); }
+Leaves run_scope(const std::function<Leaves()>& body, Where where) { return open_trace()->run_scope(body, where); }
+bool truth(const In& condition, Where where) {
+  if (condition.kind() != In::Kind::tensor) return static_cast<bool>(as_tensor(condition, DType::bool_));
+  defined_node(condition.tensor(), "cond", where);
+  return static_cast<bool>(condition.tensor());
+}
 }  // namespace branches
 
 OpenTrace::OpenTrace(Trace& trace)
@@ -63,8 +69,8 @@ OpenTrace::~OpenTrace() {
 
 Trace::Trace(std::string function)
     : life_(std::make_shared<TraceLife>(TraceLife{this, std::move(function)})),
-      scope_(std::make_shared<RecordingScope>()) {
-  graph.scope = scope_;
+      symbols_(std::make_shared<RecordingScope>()) {
+  graph.scope = symbols_;
 }
 
 Trace::~Trace() { life_->trace = nullptr; }
@@ -105,7 +111,7 @@ Tensor same_traced_value(const Tensor& tensor) {
 Tensor Trace::add_argument(DType dtype, std::span<const std::int64_t> sizes, const std::string& name) {
   Shape shape;
   for (std::size_t axis = 0; axis < sizes.size(); ++axis)
-    shape.push_back(scope_->symbol(text(name, "_", axis), sizes[axis]));
+    shape.push_back(symbols_->symbol(text(name, "_", axis), sizes[axis]));
   return traced(graph.add_input({dtype, shape}));
 }
 
@@ -113,7 +119,15 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
   const TensorNode& node = defined_node(tensor, "tracing", where);
   if (node.traced) {
     if (node.traced->life->trace != this) concrete_node(tensor, "tracing", where);  // throws: it has leaked
-    return node.traced->id;
+    ValueId id = node.traced->id;
+    if (static_cast<std::size_t>(id) < buried_.size() && buried_[static_cast<std::size_t>(id)])
+      throw TraceError(error_text(
+          text("tracing '", function(), "': a tensor made on one side of an if (tensor)",
+               graph.node(id).where.known() ? text(" at ", graph.node(id).where.file, ":", graph.node(id).where.line)
+                                            : std::string(),
+               " is used outside of it"),
+          where, "return it from the function, layer or stet::scope that holds the if"));
+    return id;
   }
   auto known = captured_.find(&node);
   if (known != captured_.end()) return known->second;
@@ -121,8 +135,12 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
   Tensor dense = packed(tensor, where);
   ValueId id;
   if (node.element_count() <= most_constant_elements) {
-    auto bytes = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
-    id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), bytes));
+    auto count = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
+    std::string bytes(reinterpret_cast<const char*>(dense.node()->data), count);
+    // One node for equal constants: a path that is run again makes its numbers anew.
+    auto [place, added] = constants_.emplace(text(type.str(), " ", bytes), -1);
+    if (added) place->second = graph.add_constant(std::move(type), std::move(bytes));
+    id = place->second;
   } else {
     id = graph.add_input(std::move(type));
     hidden.push_back({{}, dense});
@@ -134,16 +152,29 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
 
 Tensor Trace::record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where) {
   std::vector<ValueId> inputs;
-  for (const Tensor& operand : operands) inputs.push_back(lift(operand, where));
-  return traced(graph.add_call(op, std::move(inputs), Attributes(attributes), where));
+  for (const Tensor& operand : operands) {
+    inputs.push_back(lift(operand, where));
+    if (operand.node()->traced && tapes_open()) operands_[inputs.back()].push_back(operand);
+  }
+  return traced(append(op, std::move(inputs), Attributes(attributes), where));
+}
+
+ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where) {
+  if (innermost_)
+    if (ValueId again = innermost_->replayed(op, inputs, attributes, where); again >= 0) return again;
+  std::size_t before = graph.checks.size();
+  ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
+  if (graph.checks.size() > before) checks_of_[id] = {before, graph.checks.size()};
+  if (innermost_) innermost_->add({.kind = PathItem::node, .id = id});
+  return id;
 }
 
 Tensor Trace::size_value(const Dim& size, DType dtype) {
   SizeAttributes attributes{size};
-  ValueId id = graph.add_call(size_row, {}, Attributes(view_of(attributes)));
+  ValueId id = append(size_row, {}, Attributes(view_of(attributes)), {});
   if (dtype == DType::i64) return traced(id);
   MapAttributes cast{scalar::cast(operand(0, DType::i64), dtype), {}};
-  return traced(graph.add_call(map_row, {id}, Attributes(view_of(cast))));
+  return traced(append(map_row, {id}, Attributes(view_of(cast)), {}));
 }
 
 Tensor Trace::read(const Variable& variable) {
@@ -152,7 +183,8 @@ Tensor Trace::read(const Variable& variable) {
   ValueId id = graph.add_input({variable.dtype(), variable.shape()});
   hidden.push_back({variable, {}});
   variable_order_.push_back(variable.id());
-  return variables_.emplace(variable.id(), TracedVariable{variable, traced(id)}).first->second.current;
+  Tensor initial = traced(id);
+  return variables_.emplace(variable.id(), TracedVariable{variable, initial, initial}).first->second.current;
 }
 
 Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) {
@@ -162,6 +194,83 @@ Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) 
   state.written = true;
   return state.current;
 }
+
+namespace {
+
+/// Runs nodes through the door. `sizes` stands for the symbols.
+class Replay {
+ public:
+  Replay(const Graph& graph, std::span<const Tensor> inputs, const std::vector<Dim>& sizes)
+      : graph_(graph), sizes_(sizes), values_(graph.nodes.size()) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) values_[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
+  }
+
+  std::vector<Tensor> run() {
+    if (graph_.raises) std::rethrow_exception(graph_.raises);
+    for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
+      const Node& node = graph_.nodes[id];
+      if (node.op == &input_row) continue;
+      if (node.op == &part_row)
+        values_[id] = tuples_.at(node.inputs[0])[static_cast<std::size_t>(node.attributes.as<PartAttributes>().number)];
+      else if (node.op->kind == Kind::branch)
+        run_branch(static_cast<ValueId>(id), node);
+      else
+        values_[id] = value_of(node);
+      if (node.op->kind == Kind::late) learn_sizes(node, values_[id]);
+    }
+    std::vector<Tensor> out;
+    for (ValueId id : graph_.results) out.push_back(at(id));
+    return out;
+  }
+
+ private:
+  const Tensor& at(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+
+  /// A size that depends on values is known now.
+  void learn_sizes(const Node& node, const Tensor& value) {
+    for (int axis = 0; axis < value.rank(); ++axis)
+      if (std::optional<int> symbol = node.type().shape[axis].as_symbol())
+        sizes_[static_cast<std::size_t>(*symbol)] = value.dim(axis);
+  }
+
+  Tensor value_of(const Node& node) const {
+    if (node.op == &constant_row) {
+      const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
+      auto count = static_cast<std::size_t>(node.type().shape.element_count().constant());
+      return creation::copied(node.type().dtype, bytes.data(), count, node.type().shape, node.where);
+    }
+    Attributes attributes = node.attributes.map_dims([&](const Dim& dim) { return dim.substitute(sizes_); });
+    if (node.op == &size_row) return tensor(attributes.as<SizeAttributes>().size, node.where);
+    if (node.op == &map_row) {
+      MapAttributes map{node.attributes.as<MapAttributes>().body, {}};
+      attributes = Attributes(view_of(map));
+    }
+    std::vector<In> operands;
+    for (ValueId input : node.inputs) operands.emplace_back(at(input), node.where);
+    return call(*node.op, operands, attributes.view());
+  }
+
+  void run_branch(ValueId id, const Node& node) {
+    std::vector<Tensor> inputs;
+    for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(at(node.inputs[i]));
+    const auto& branch = node.attributes.as<BranchAttributes>();
+    std::vector<Tensor> results =
+        scope([&] { return Replay(at(node.inputs[0]) ? *branch.yes : *branch.no, inputs, sizes_).run(); }, node.where);
+    for (std::size_t r = 0; r < results.size(); ++r)
+      for (int axis = 0; axis < results[r].rank(); ++axis)
+        if (std::optional<int> symbol = node.results[r].shape[axis].as_symbol())
+          sizes_[static_cast<std::size_t>(*symbol)] = results[r].dim(axis);
+    if (node.results.size() == 1) values_[static_cast<std::size_t>(id)] = results[0];
+    tuples_[id] = std::move(results);
+  }
+
+  const Graph& graph_;
+  std::vector<Dim> sizes_;
+  std::vector<Tensor> values_;
+  std::unordered_map<ValueId, std::vector<Tensor>> tuples_;
+};
+
+}  // namespace
 
 std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
   // Sizes inside attributes follow from the sizes of these inputs.
@@ -173,33 +282,7 @@ std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
       if (std::optional<int> symbol = shape[axis].as_symbol())
         sizes[static_cast<std::size_t>(*symbol)] = inputs[i].dim(axis);
   }
-  std::vector<Tensor> values(graph.nodes.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
-  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
-    const Node& node = graph.nodes[id];
-    if (node.op == &input_row) continue;
-    if (node.op == &constant_row) {
-      const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
-      auto count = static_cast<std::size_t>(node.type().shape.element_count().constant());
-      values[id] = creation::copied(node.type().dtype, bytes.data(), count, node.type().shape, node.where);
-      continue;
-    }
-    Attributes attributes = node.attributes.map_dims([&](const Dim& dim) { return dim.substitute(sizes); });
-    if (node.op == &size_row) {
-      values[id] = tensor(attributes.as<SizeAttributes>().size, node.where);
-      continue;
-    }
-    if (node.op == &map_row) {
-      MapAttributes map{node.attributes.as<MapAttributes>().body, {}};
-      attributes = Attributes(view_of(map));
-    }
-    std::vector<In> operands;
-    for (ValueId input : node.inputs) operands.emplace_back(values[static_cast<std::size_t>(input)], node.where);
-    values[id] = call(*node.op, operands, attributes.view());
-  }
-  std::vector<Tensor> out;
-  for (ValueId id : graph.results) out.push_back(values[static_cast<std::size_t>(id)]);
-  return out;
+  return Replay(graph, inputs, sizes).run();
 }
 
 }  // namespace stet

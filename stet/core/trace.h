@@ -1,6 +1,7 @@
 // Trace: a graph in the making. While one is open on a thread, the door records ops instead of running them.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "stet/core/in.h"
+#include "stet/core/structure.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 #include "stet/ir/graph.h"
@@ -30,9 +32,13 @@ struct TracedValue {
 /// A Variable that a traced function uses.
 struct TracedVariable {
   Variable variable;
+  Tensor initial;  // its value when the call begins
   Tensor current;  // its value at this point of the program
   bool written = false;
 };
+
+class ForkScope;  // fork.h
+struct ForkedScope;
 
 class Trace {
  public:
@@ -52,6 +58,12 @@ class Trace {
   Tensor write(const Variable& variable, const Tensor& value, Where where);
   /// The graph's value for a tensor: traced here, or an eager one, which becomes a constant or (large) a hidden input.
   ValueId lift(const Tensor& tensor, Where where);
+  /// Runs `body` as a fork scope: once for every path through its decisions about tensors. See fork.h.
+  Leaves run_scope(const std::function<Leaves()>& body, Where where);
+  /// The outcome of a condition on the path that is being run.
+  bool decide(const Tensor& condition);
+  /// What was recorded, without what went into branches and what no result needs. Ends the recording.
+  Graph finished();
 
   /// Variables may be made in the first run of a function only: made in every run, they would keep nothing.
   void note_created(const Variable& variable, Where where);
@@ -59,7 +71,7 @@ class Trace {
   std::vector<Variable> created;
 
   const std::string& function() const { return life_->function; }
-  RecordingScope& scope() { return *scope_; }
+  RecordingScope& symbols() { return *symbols_; }
   Graph graph;
   // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.
   struct HiddenInput {
@@ -71,10 +83,26 @@ class Trace {
   TracedVariable& variable(std::uint64_t id) { return variables_.at(id); }
 
  private:
+  friend class ForkScope;
+  friend class BranchBuilder;
   Tensor traced(ValueId id);
+  /// Every node goes through here: on the part of a path that is run again, it must be the node of the last time.
+  ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where);
+  /// What a scope that forked leaves behind: writes to Variables, and one record on the tapes outside of it.
+  void publish(const ForkedScope& forked);
+  /// A tensor for a value as the open tapes know it.
+  Tensor as_tapes_know(ValueId id);
 
   std::shared_ptr<TraceLife> life_;
-  std::shared_ptr<RecordingScope> scope_;
+  std::shared_ptr<RecordingScope> symbols_;
+  ForkScope* innermost_ = nullptr;
+  struct CheckRange {
+    std::size_t begin, end;
+  };
+  std::unordered_map<ValueId, CheckRange> checks_of_;          // by node, of graph.checks
+  std::vector<bool> buried_;                                   // by node: it lies inside a branch that has been closed
+  std::unordered_map<ValueId, std::vector<Tensor>> operands_;  // under tapes: the tensors that values were used as
+  std::unordered_map<std::string, ValueId> constants_;         // by type and bytes
   std::unordered_map<std::uint64_t, TracedVariable> variables_;
   std::vector<std::uint64_t> variable_order_;  // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;

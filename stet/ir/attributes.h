@@ -22,6 +22,10 @@
 
 namespace stet {
 
+class Graph;
+/// A child graph: the body of a branch. Compared by identity.
+using GraphPointer = std::shared_ptr<const Graph>;
+
 template <class Struct, class Member>
 struct AttributeField {
   const char* name;
@@ -91,6 +95,7 @@ inline std::size_t hash(const std::string& v) { return std::hash<std::string>()(
 inline std::size_t hash(const Dim& v) { return v.hash(); }
 inline std::size_t hash(const Shape& v) { return v.hash(); }
 inline std::size_t hash(const Expr& v) { return v.defined() ? v->hash : 0; }
+inline std::size_t hash(const GraphPointer& v) { return std::hash<const Graph*>()(v.get()); }
 inline std::size_t hash(const AxisMap& v) {
   std::size_t h = static_cast<std::size_t>(v.rank);
   for (int i = 0; i < v.rank; ++i) h = mix(h, static_cast<std::size_t>(v.axes[static_cast<std::size_t>(i)] + 1));
@@ -117,6 +122,7 @@ bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   return true;
 }
 
+std::string str(const GraphPointer& v);  // its nodes, indented
 template <class T>
 std::string str(const T& v) {
   if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>)
@@ -145,6 +151,7 @@ std::string str(const std::vector<T>& v) {
 
 template <class T>
 void map_dims(T&, const std::function<Dim(const Dim&)>&) {}
+void map_dims(GraphPointer& v, const std::function<Dim(const Dim&)>& f);
 inline void map_dims(Dim& v, const std::function<Dim(const Dim&)>& f) { v = f(v); }
 inline void map_dims(Shape& v, const std::function<Dim(const Dim&)>& f) {
   for (int i = 0; i < v.rank(); ++i) v.set(i, f(v[i]));

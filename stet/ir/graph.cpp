@@ -12,6 +12,8 @@ constinit const OpDef size_row{
       call.result(DType::i64, Shape());
     }};
 constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
+constinit const OpDef cond_row{
+    .name = "cond", .kind = Kind::branch, .summary = "One of two bodies, chosen by a value."};
 
 ValueId Graph::add(Node node) {
   nodes.push_back(std::move(node));
@@ -112,23 +114,52 @@ std::string Graph::str() const {
       out += text(" ", node.attributes);
     out += "\n";
   }
+  if (raises) return out + text("raises ", raised_text, "\n");
   out += "results";
   for (ValueId id : results) out += text(" %", id);
   return out + "\n";
 }
 
 Graph substitute(const Graph& given, std::span<const Dim> replacements) {
-  auto replace = [&](const Dim& dim) { return dim.substitute(replacements); };
+  return map_dims(given, [&](const Dim& dim) { return dim.substitute(replacements); });
+}
+
+Graph map_dims(const Graph& given, const std::function<Dim(const Dim&)>& replace) {
   Graph graph = given;
   for (Node& node : graph.nodes) {
     node.attributes = node.attributes.map_dims(replace);
-    for (ValueType& type : node.results) type.shape = type.shape.substitute(replacements);
+    for (ValueType& type : node.results) attribute::map_dims(type.shape, replace);
   }
   for (InferCall::Check& check : graph.checks) {
     check.fact.left = replace(check.fact.left);
     check.fact.right = replace(check.fact.right);
   }
   return graph;
+}
+
+namespace attribute {
+
+std::string str(const GraphPointer& graph) {
+  std::string out = "{\n  ";
+  for (char c : graph->str()) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  return out + "}";
+}
+
+void map_dims(GraphPointer& graph, const std::function<Dim(const Dim&)>& f) {
+  graph = std::make_shared<const Graph>(stet::map_dims(*graph, f));
+}
+
+}  // namespace attribute
+
+bool has_effect(const Node& node) {
+  if (node.op->kind != Kind::branch) return false;
+  const auto& branch = node.attributes.as<BranchAttributes>();
+  for (const GraphPointer& child : {branch.yes, branch.no}) {
+    if (child->raises) return true;
+    for (const Node& inner : child->nodes)
+      if (has_effect(inner)) return true;
+  }
+  return false;
 }
 
 std::vector<std::vector<int>> users(const Graph& graph) {
@@ -161,6 +192,21 @@ void verify_map(const Node& node, const Graph& graph, const std::function<void(b
              "an operand of its input's type");
 }
 
+void verify_branch(const Node& node, const Graph& graph, const char* after,
+                   const std::function<void(bool, const char*)>& ensure) {
+  const auto& branch = node.attributes.as<BranchAttributes>();
+  ensure(!node.inputs.empty() && identical(graph.type(node.inputs[0]), {DType::bool_, Shape()}),
+         "a branch is chosen by a bool scalar");
+  for (const GraphPointer& child : {branch.yes, branch.no}) {
+    ensure(child != nullptr, "a branch has two children");
+    verify(*child, after);
+    ensure(child->inputs.size() + 1 == node.inputs.size(), "a branch's inputs are its children's");
+    for (std::size_t i = 0; i < child->inputs.size(); ++i)
+      ensure(identical(child->type(child->inputs[i]), graph.type(node.inputs[i + 1])), "with the same types");
+    ensure(child->raises || child->results.size() == node.results.size(), "a branch's results are its children's");
+  }
+}
+
 }  // namespace
 
 void verify(const Graph& graph, const char* after) {
@@ -186,6 +232,7 @@ void verify(const Graph& graph, const char* after) {
       ensure(number >= 0 && number < static_cast<int>(tuple.results.size()), "part() is within its tuple");
       ensure(identical(node.type(), tuple.results[static_cast<std::size_t>(number)]), "part() has its type");
     }
+    if (node.op->kind == Kind::branch) verify_branch(node, graph, after, ensure);
     if (node.op == &input_row) {
       int number = node.attributes.as<InputAttributes>().number;
       ensure(number >= 0 && number < static_cast<int>(graph.inputs.size()) &&

@@ -7,12 +7,14 @@
 // Meaning: values are immutable tensors, dense in row-major order unless an input node says otherwise. Node kinds:
 //   structure   input(number), constant(bytes), part(i), size(dim)
 //   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
+//   branch      attributes: BranchAttributes. The results of one child graph, chosen by input 0
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
 // are conditions on sizes that are tested when sizes are known.
 //
 // Passes never edit a graph: they return a new one.
 #pragma once
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +45,9 @@ class Graph {
   std::vector<ValueId> inputs;  // input nodes, in argument order
   std::vector<ValueId> results;
   std::vector<InferCall::Check> checks;
+  /// A run of the graph ends in this exception, with its text; it has no results then. Only child graphs do.
+  std::exception_ptr raises;
+  std::string raised_text;
 
   const Node& node(ValueId id) const { return nodes[static_cast<std::size_t>(id)]; }
   const ValueType& type(ValueId id) const { return node(id).type(); }
@@ -60,6 +65,9 @@ class Graph {
 
 /// Every symbol of the graph replaced, in types, attributes and checks: how facts learned late reach early nodes.
 Graph substitute(const Graph&, std::span<const Dim> replacements);
+Graph map_dims(const Graph&, const std::function<Dim(const Dim&)>&);
+/// Running the node matters even if nobody uses its results: a branch that may raise.
+bool has_effect(const Node&);
 /// Who uses each value: node numbers, with the graph's results as user -1.
 std::vector<std::vector<int>> users(const Graph&);
 /// Order, types, attributes, closedness; InternalError naming the node and `after`.
@@ -122,7 +130,18 @@ struct ContractAttributes {
   }
 };
 
+/// Input 0, a bool scalar, chooses the child graph; the other inputs are the inputs of both. The results are the
+/// chosen graph's. A child that raises has none, and then the other's types count.
+struct BranchAttributes {
+  GraphPointer yes, no;
+  static constexpr auto fields() {
+    return std::tuple(field("yes", &BranchAttributes::yes), field("no", &BranchAttributes::no));
+  }
+};
+
 /// The rows of kind structure, and the row of maps that have no row of their own (derivatives, fused chains).
 extern const OpDef input_row, constant_row, part_row, size_row, map_row;
+/// The one row of kind branch.
+extern const OpDef cond_row;
 
 }  // namespace stet

@@ -4,7 +4,7 @@ namespace stet {
 
 const char* name(Kind kind) {
   static constexpr const char* names[] = {"structure", "map",    "reduce", "layout", "index",
-                                          "contract",  "window", "random", "late"};
+                                          "contract",  "window", "random", "late",   "branch"};
   return names[static_cast<int>(kind)];
 }
 

@@ -26,6 +26,7 @@ enum class Kind : std::uint8_t {
   window,     // convolutions
   random,     // a map of the position and a counter
   late,       // the result's size depends on values
+  branch,     // one of two child graphs, chosen by a value
 };
 const char* name(Kind);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -200,6 +201,33 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
 }
 
 void BoundProgram::run(void* const* inputs, Buffer* results) const {
+  std::array<void*, 16> few;
+  std::vector<void*> many;
+  void** memory = few.data();
+  if (result_bytes_.size() > few.size()) {
+    many.resize(result_bytes_.size());
+    memory = many.data();
+  }
+  for (std::size_t r = 0; r < result_bytes_.size(); ++r) {
+    results[r] = Buffer::allocate(result_bytes_[r]);
+    memory[r] = results[r].data();
+  }
+  run_table(inputs, memory);
+}
+
+void BoundProgram::run_into(void* const* inputs, void* const* results) const {
+  if (!has_late_sizes()) return run_table(inputs, results);
+  std::vector<Buffer> buffers(program_->results.size());
+  std::vector<std::vector<std::int64_t>> sizes;
+  run_late(inputs, buffers.data(), sizes);
+  for (std::size_t r = 0; r < buffers.size(); ++r) {
+    const ProgramResult& result = program_->results[r];
+    std::size_t bytes = byte_count(result.shape.element_count(), result.dtype, bindings_);
+    if (bytes > 0) std::memcpy(results[r], buffers[r].data(), bytes);
+  }
+}
+
+void BoundProgram::run_table(void* const* inputs, void* const* results) const {
   const Program& program = *program_;
   std::array<void*, 24> few;
   std::vector<void*> many;
@@ -211,10 +239,7 @@ void BoundProgram::run(void* const* inputs, Buffer* results) const {
   }
   std::size_t id = 0;
   for (; id < program.inputs.size(); ++id) table[id] = inputs[id];
-  for (std::size_t r = 0; r < program.results.size(); ++r, ++id) {
-    results[r] = Buffer::allocate(result_bytes_[r]);
-    table[id] = results[r].data();
-  }
+  for (std::size_t r = 0; r < program.results.size(); ++r, ++id) table[id] = results[r];
   Buffer arena;
   if (arena_bytes_ > 0) arena = Buffer::allocate(arena_bytes_);
   for (; id < count; ++id) {
@@ -225,6 +250,7 @@ void BoundProgram::run(void* const* inputs, Buffer* results) const {
       table[id] = arena_bytes_ > 0 ? arena.data() + offsets_[id] : nullptr;
   }
   for (const std::unique_ptr<BoundStep>& step : steps_) step->run(table);
+  if (program.raises) std::rethrow_exception(program.raises);
 }
 
 void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const {
@@ -261,6 +287,7 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
       });
     }
   }
+  if (program.raises) std::rethrow_exception(program.raises);
   sizes.clear();
   for (std::size_t r = 0; r < program.results.size(); ++r) {
     provide(program.results[r].buffer);

@@ -4,6 +4,7 @@
 // every size and plans memory, once per set of sizes; BoundProgram::run() runs it, from any number of threads at once.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,8 @@ class Step {
   virtual ~Step() = default;
   virtual std::unique_ptr<BoundStep> bind(const Bindings&) const = 0;
   virtual std::string str() const = 0;
+  /// Programs that it may run.
+  virtual std::vector<class Program*> children() const { return {}; }
   std::vector<int> reads, writes;  // program buffers
 };
 
@@ -78,6 +81,7 @@ class Program : public std::enable_shared_from_this<Program> {
   std::vector<LateSize> late;
   std::vector<Fact> facts;               // beyond what the inputs' shapes say
   std::vector<InferCall::Check> checks;  // Problems when they fail
+  std::exception_ptr raises;             // a run ends in it
 
   /// The symbols' values if the sizes fit this program: every input's sizes equal its shape, and all facts hold.
   std::optional<Bindings> accepts(std::span<const ConcreteInput> inputs, std::span<const std::int64_t> dims) const;
@@ -96,6 +100,8 @@ class BoundProgram {
 
   /// Runs the program on the inputs' memory; `results` receives one fresh buffer per result.
   void run(void* const* inputs, Buffer* results) const;
+  /// The same with results in memory of the caller's; of programs without late sizes among their results.
+  void run_into(void* const* inputs, void* const* results) const;
   /// The same for programs with late sizes, which also tell the results' sizes.
   void run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const;
 
@@ -103,7 +109,7 @@ class BoundProgram {
 
  private:
   friend class Program;
-  std::vector<void*> fixed_table(void* const* inputs) const;
+  void run_table(void* const* inputs, void* const* results) const;
 
   std::shared_ptr<const Program> program_;
   Bindings bindings_;

@@ -1,0 +1,575 @@
+#include "stet/core/fork.h"
+
+#include <algorithm>
+#include <set>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/compiler/pipeline.h"
+#include "stet/core/call.h"
+#include "stet/core/gradient.h"
+#include "stet/core/scope.h"
+#include "stet/core/tensor_node.h"
+
+namespace stet {
+namespace {
+
+constexpr std::size_t most_paths = 64;
+constexpr std::size_t most_decisions = 64;  // on one path: a loop that does not end takes one after the other
+
+std::string at_line(Where where) { return where.known() ? text(" at ", where.file, ":", where.line) : std::string(); }
+
+/// The nodes of a part of a path, those of forked scopes as their branches.
+void flatten(const Path& path, std::size_t begin, std::size_t end, std::vector<ValueId>& out) {
+  for (std::size_t i = begin; i < end; ++i) {
+    if (path[i].kind == PathItem::node) out.push_back(path[i].id);
+    if (path[i].kind != PathItem::forked) continue;
+    flatten(path[i].inner->prefix, 0, path[i].inner->prefix.size(), out);
+    out.insert(out.end(), path[i].inner->tail.begin(), path[i].inner->tail.end());
+  }
+}
+
+}  // namespace
+
+/// Folds the paths of a scope into branches.
+class BranchBuilder {
+ public:
+  /// `results`: what every path that does not raise gives, by path.
+  BranchBuilder(Trace& trace, const std::vector<PathEnd>& ends, const std::vector<std::vector<ValueId>>& results,
+                int symbols_before)
+      : trace_(trace), ends_(ends), results_(results), symbols_before_(symbols_before) {}
+
+  struct Piece {
+    std::vector<ValueId> nodes, results;
+    std::exception_ptr raises;
+    std::string raised_text;
+  };
+  /// The paths [begin, end), which agree in their first `depth` decisions, from `position` on.
+  Piece fold(std::size_t begin, std::size_t end, std::size_t depth, std::size_t position) {
+    const PathEnd& first = ends_[begin];
+    Piece piece;
+    if (depth == first.decisions.size()) {
+      flatten(first.path, position, first.path.size(), piece.nodes);
+      piece.results = results_[begin];
+      piece.raises = first.error;
+      piece.raised_text = first.error_text;
+      return piece;
+    }
+    const Decision& decision = first.decisions[depth];
+    std::size_t middle = begin;
+    while (middle < end && ends_[middle].decisions[depth].outcome) ++middle;
+    Piece yes = fold(begin, middle, depth + 1, decision.position), no = fold(middle, end, depth + 1, decision.position);
+    flatten(first.path, position, decision.position, piece.nodes);
+    add_branch(decision.condition, yes, no, piece);
+    if (yes.raises && no.raises) {
+      piece.raises = yes.raises;
+      piece.raised_text = yes.raised_text;
+    }
+    return piece;
+  }
+  ValueId last_branch = -1;
+
+ private:
+  void add_branch(ValueId condition, const Piece& yes, const Piece& no, Piece& into) {
+    std::vector<ValueId> captures = captured(yes, no);
+    BranchAttributes attributes{closed(yes, captures), closed(no, captures)};
+    Node node{.op = &cond_row,
+              .inputs = {condition},
+              .attributes = Attributes(view_of(attributes)),
+              .label = "cond",
+              .where = trace_.graph.node(condition).where};
+    node.inputs.insert(node.inputs.end(), captures.begin(), captures.end());
+    std::size_t count = std::max(yes.results.size(), no.results.size());
+    for (std::size_t r = 0; r < count; ++r)
+      node.results.push_back(yes.raises  ? trace_.graph.type(no.results[r])
+                             : no.raises ? trace_.graph.type(yes.results[r])
+                                         : common_type(yes.results[r], no.results[r]));
+    // A node has a result; this one says nothing.
+    if (count == 0) node.results.push_back({DType::i64, Shape()});
+    for (ValueId id : yes.nodes) bury(id);
+    for (ValueId id : no.nodes) bury(id);
+    last_branch = trace_.graph.add(node);
+    into.nodes.push_back(last_branch);
+    if (count == 1) into.results.push_back(last_branch);
+    if (count < 2) return;
+    for (std::size_t r = 0; r < count; ++r) {
+      PartAttributes part{static_cast<int>(r)};
+      into.results.push_back(trace_.graph.add({.op = &part_row,
+                                               .inputs = {last_branch},
+                                               .attributes = Attributes(view_of(part)),
+                                               .results = {node.results[r]},
+                                               .where = node.where}));
+      into.nodes.push_back(into.results.back());
+    }
+  }
+
+  void bury(ValueId id) {
+    if (trace_.buried_.size() <= static_cast<std::size_t>(id)) trace_.buried_.resize(static_cast<std::size_t>(id) + 1);
+    trace_.buried_[static_cast<std::size_t>(id)] = true;
+  }
+
+  bool is_constant(ValueId id) const { return trace_.graph.node(id).op == &constant_row; }
+
+  /// What the two use from outside, in the order of the program. Constants go inside.
+  std::vector<ValueId> captured(const Piece& yes, const Piece& no) const {
+    std::set<ValueId> used, own;
+    for (const Piece* piece : {&yes, &no}) {
+      own.insert(piece->nodes.begin(), piece->nodes.end());
+      for (ValueId id : piece->nodes)
+        for (ValueId input : trace_.graph.node(id).inputs) used.insert(input);
+      used.insert(piece->results.begin(), piece->results.end());
+    }
+    std::vector<ValueId> out;
+    for (ValueId id : used)
+      if (!own.contains(id) && !is_constant(id)) out.push_back(id);
+    return out;
+  }
+
+  GraphPointer closed(const Piece& piece, const std::vector<ValueId>& captures) const {
+    auto child = std::make_shared<Graph>();
+    child->scope = trace_.graph.scope;
+    child->raises = piece.raises;
+    child->raised_text = piece.raised_text;
+    std::unordered_map<ValueId, ValueId> to;
+    for (ValueId id : captures) to[id] = child->add_input(trace_.graph.type(id));
+    auto inside = [&](ValueId id) {
+      auto found = to.find(id);
+      if (found != to.end()) return found->second;
+      return to[id] = child->add(trace_.graph.node(id));  // a constant
+    };
+    for (ValueId id : piece.nodes) {
+      Node node = trace_.graph.node(id);
+      for (ValueId& input : node.inputs) input = inside(input);
+      to[id] = child->add(std::move(node));
+      if (auto range = trace_.checks_of_.find(id); range != trace_.checks_of_.end())
+        for (std::size_t i = range->second.begin; i < range->second.end; ++i)
+          child->checks.push_back(trace_.graph.checks[i]);
+    }
+    if (!piece.raises) {
+      for (ValueId id : piece.results) child->results.push_back(inside(id));
+      if (piece.results.empty())
+        child->results.push_back(child->add_constant({DType::i64, Shape()}, std::string(8, '\0')));
+    }
+    return child;
+  }
+
+  /// The type of a result that both sides give. Sizes that differ are known when the side is.
+  ValueType common_type(ValueId yes, ValueId no) {
+    const ValueType &a = trace_.graph.type(yes), &b = trace_.graph.type(no);
+    if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank())
+      throw TraceError(error_text(
+          text("tracing '", trace_.function(), "': the two sides of an if (tensor) give different types: ", a.str(),
+               at_line(trace_.graph.node(yes).where), " and ", b.str(), at_line(trace_.graph.node(no).where)),
+          {}, "give both the same dtype and rank, with cast or reshape"));
+    ValueType out{a.dtype, {}};
+    for (int axis = 0; axis < a.shape.rank(); ++axis) {
+      for (const Dim* dim : {&a.shape[axis], &b.shape[axis]})
+        for (int symbol : dim->is_constant() ? std::vector<int>{} : dim->symbols())
+          if (symbol >= symbols_before_ && !trace_.symbols_->symbol_hint(symbol))
+            throw TraceError(
+                error_text(text("tracing '", trace_.function(), "': a tensor of ", a.str(),
+                                " whose size depends on values leaves the side of an if (tensor) that made it"),
+                           trace_.graph.node(yes).where, "reduce it to known sizes before the end of the branch"));
+      out.shape.push_back(prove_equal(a.shape[axis], b.shape[axis]) == Proof::yes
+                              ? a.shape[axis]
+                              : trace_.symbols_->symbol("side", std::nullopt));
+    }
+    return out;
+  }
+
+  Trace& trace_;
+  const std::vector<PathEnd>& ends_;
+  const std::vector<std::vector<ValueId>>& results_;
+  int symbols_before_;
+};
+
+// --- ForkScope
+
+ForkScope::ForkScope(Trace& trace)
+    : trace_(trace),
+      outer_(trace.innermost_),
+      tapes_(mark_tapes()),
+      checks_(trace.symbols_->checks().size()),
+      symbols_(trace.symbols_->symbol_count()) {
+  for (const auto& [id, variable] : trace.variables_) variables_[id] = {variable.current, variable.written};
+  trace.innermost_ = this;
+}
+
+ForkScope::~ForkScope() { trace_.innermost_ = outer_; }
+
+void ForkScope::did_something_else(Where where) const {
+  throw TraceError(error_text(
+      text("tracing '", trace_.function(),
+           "': host code did something else when it was run again for the other side of "
+           "an if (tensor)"),
+      where, "what traced code does may depend on its arguments only; keep random numbers, clocks and counters out"));
+}
+
+ValueId ForkScope::replayed(const OpDef& op, const std::vector<ValueId>& inputs, const Attributes& attributes,
+                            Where where) {
+  if (!replaying()) {
+    if (follows_) did_something_else(where);
+    return -1;
+  }
+  PathItem item = next_item();
+  if (item.kind != PathItem::node) did_something_else(where);
+  const Node& node = trace_.graph.node(item.id);
+  bool same = node.inputs == inputs;
+  if (node.op == &map_row && op.kind == Kind::map)
+    same = same && std::string_view(node.label) == op.name &&
+           (op.body || node.attributes.as<MapAttributes>().body == attributes.as<MapAttributes>().body);
+  else
+    same = same && node.op == &op && node.attributes == attributes;
+  if (!same) did_something_else(where);
+  return item.id;
+}
+
+const bool* ForkScope::known(ValueId condition) const {
+  auto found = known_.find(condition);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+/// What was recorded up to here on the tapes outside stays when the paths have become a branch.
+void ForkScope::mark_first_decision() {
+  tapes_at_decision_.clear();
+  for (const TapeMark& mark : mark_tapes())
+    if (std::any_of(tapes_.begin(), tapes_.end(), [&](const TapeMark& outside) { return outside.tape == mark.tape; }))
+      tapes_at_decision_.push_back(mark);
+}
+
+bool ForkScope::decide(ValueId condition) {
+  if (next_decision_ == 0) mark_first_decision();
+  if (next_decision_ < decisions_.size()) {
+    const Decision& decision = decisions_[next_decision_++];
+    if (decision.condition != condition || decision.position != cursor_)
+      did_something_else(trace_.graph.node(condition).where);
+    return known_[condition] = decision.outcome;
+  }
+  if (replaying() || follows_) did_something_else(trace_.graph.node(condition).where);
+  check_limits(condition);
+  decisions_.push_back({condition, cursor_, true});
+  ++next_decision_;
+  return known_[condition] = true;
+}
+
+void ForkScope::check_limits(ValueId condition) const {
+  if (decisions_.size() < most_decisions && ends_ < most_paths) return;
+  Where line = trace_.graph.node(condition).where;
+  auto here = std::count_if(decisions_.begin(), decisions_.end(), [&](const Decision& decision) {
+    Where other = trace_.graph.node(decision.condition).where;
+    return other.line == line.line && other.known() && line.known() && std::string_view(other.file) == line.file;
+  });
+  if (here >= 4)
+    throw TraceError(error_text(
+        text("tracing '", trace_.function(), "': a loop decides by the value of a tensor, over and over: ", here + 1,
+             " times on one path"),
+        line, "a loop whose length depends on values needs while_loop; in host code let sizes or numbers end it"));
+  throw TraceError(error_text(text("tracing '", trace_.function(), "': more than ", most_paths,
+                                   " paths lead through one scope, because decisions by tensors follow each other"),
+                              line, "put parts that decide by themselves into stet::scope(f), or use where(c, a, b)"));
+}
+
+void ForkScope::restore(const std::vector<TapeMark>& tapes) {
+  for (auto& [id, variable] : trace_.variables_) {
+    auto mark = variables_.find(id);
+    variable.current = mark == variables_.end() ? variable.initial : mark->second.current;
+    variable.written = mark != variables_.end() && mark->second.written;
+  }
+  return_tapes_to(tapes);
+  trace_.symbols_->keep_checks(checks_);
+}
+
+void ForkScope::begin_run(std::size_t prefix) {
+  path_.resize(prefix);
+  replayed_ = prefix;
+  cursor_ = 0;
+  next_decision_ = 0;
+  known_.clear();
+}
+
+PathEnd ForkScope::run_path(const std::function<Leaves()>& body, Where where) {
+  PathEnd end;
+  try {
+    end.results = body();
+    for (Leaf& leaf : end.results)
+      if (leaf.kind == Leaf::tensor)
+        end.result_ids.push_back(leaf.value.defined() ? trace_.lift(leaf.value, where) : -1);
+  } catch (const TraceError&) {
+    throw;
+  } catch (const RetraceError&) {
+    throw;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (decisions_.empty()) throw;
+    end.error = std::current_exception();
+    end.error_text = error.what();
+  } catch (...) {
+    if (decisions_.empty()) throw;
+    end.error = std::current_exception();
+    end.error_text = "an exception";
+  }
+  if (replaying() || next_decision_ < decisions_.size()) did_something_else(where);
+  end.path = path_;
+  end.decisions = decisions_;
+  for (const auto& [id, variable] : trace_.variables_) {
+    auto mark = variables_.find(id);
+    const Tensor& before = mark == variables_.end() ? variable.initial : mark->second.current;
+    bool was_written = mark != variables_.end() && mark->second.written;
+    ValueId now = variable.current.node()->traced->id;
+    if (variable.written && (!was_written || now != before.node()->traced->id)) end.written[id] = now;
+  }
+  return end;
+}
+
+/// To the next path: false when there is none.
+bool ForkScope::turn_last_decision() {
+  while (!decisions_.empty() && !decisions_.back().outcome) decisions_.pop_back();
+  if (decisions_.empty()) return false;
+  std::vector<ValueId> left;
+  flatten(path_, decisions_.back().position, path_.size(), left);
+  for (ValueId id : left) {
+    if (trace_.buried_.size() <= static_cast<std::size_t>(id)) trace_.buried_.resize(static_cast<std::size_t>(id) + 1);
+    trace_.buried_[static_cast<std::size_t>(id)] = true;
+  }
+  decisions_.back().outcome = false;
+  return true;
+}
+
+Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
+  std::vector<PathEnd> ends;
+  for (;;) {
+    PathEnd end = run_path(body, where);
+    if (decisions_.empty()) {
+      if (outer_) {
+        outer_->add({.kind = PathItem::open});
+        for (PathItem& item : path_) outer_->add(std::move(item));
+        outer_->add({.kind = PathItem::close});
+      }
+      return std::move(end.results);
+    }
+    ends.push_back(std::move(end));
+    ends_ = ends.size();
+    bool more = turn_last_decision();
+    restore(more ? tapes_ : tapes_at_decision_);
+    if (!more) break;
+    if (ends_ >= most_paths) check_limits(decisions_.back().condition);
+    begin_run(decisions_.back().position);
+  }
+  return merged(std::move(ends), where);
+}
+
+namespace {
+
+/// Paths must give the same structure; only tensors may differ.
+void check_structure(const std::string& function, const PathEnd& a, const PathEnd& b, Where where) {
+  auto fail = [&](const std::string& what) {
+    throw TraceError(error_text(text("tracing '", function, "': the sides of an if (tensor) give ", what), where,
+                                "return the same structure on every path; what differs must be a Tensor"));
+  };
+  if (a.results.size() != b.results.size()) fail("different numbers of values");
+  std::size_t tensor = 0;
+  for (std::size_t i = 0; i < a.results.size(); ++i) {
+    const Leaf &x = a.results[i], &y = b.results[i];
+    if (x.kind != y.kind) fail("different kinds of values");
+    if (x.kind == Leaf::tensor) {
+      if ((a.result_ids[tensor] < 0) != (b.result_ids[tensor] < 0))
+        fail("a tensor on one, and an undefined one on another");
+      ++tensor;
+    } else if (x.kind == Leaf::variable ? x.state.id() != y.state.id() : x.bits != y.bits) {
+      fail(x.kind == Leaf::number   ? "different C++ numbers"
+           : x.kind == Leaf::count  ? "vectors of different lengths"
+           : x.kind == Leaf::object ? "different objects"
+                                    : "different Variables");
+    }
+  }
+}
+
+}  // namespace
+
+Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
+  const PathEnd* model = nullptr;
+  std::set<std::uint64_t> written;
+  int models = 0;
+  for (const PathEnd& end : ends) {
+    if (end.error) continue;
+    if (model) check_structure(trace_.function(), *model, end, where);
+    model = model ? model : &end;
+    ++models;
+    for (const auto& [id, value] : end.written) written.insert(id);
+  }
+  if (!model) std::rethrow_exception(ends.front().error);
+  auto forked = std::make_shared<ForkedScope>();
+  // Written before the first decision, and left alone after it: no business of the branch.
+  for (const auto& [id, value] : model->written) {
+    bool everywhere = models > 1;
+    for (const PathEnd& end : ends)
+      if (!end.error && everywhere) {
+        auto own = end.written.find(id);
+        everywhere = own != end.written.end() && own->second == value;
+      }
+    if (!everywhere) continue;
+    written.erase(id);
+    forked->written.emplace_back(id, trace_.traced(value));
+  }
+  std::vector<std::vector<ValueId>> results(ends.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].error) continue;
+    for (ValueId id : ends[i].result_ids)
+      if (id >= 0) results[i].push_back(id);
+    for (std::uint64_t id : written) {
+      auto own = ends[i].written.find(id);
+      results[i].push_back(own != ends[i].written.end() ? own->second
+                                                        : trace_.variables_.at(id).current.node()->traced->id);
+    }
+  }
+  BranchBuilder builder(trace_, ends, results, symbols_);
+  BranchBuilder::Piece piece = builder.fold(0, ends.size(), 0, 0);
+  std::size_t first_decision = ends.front().decisions.front().position;
+  forked->prefix.assign(ends.front().path.begin(),
+                        ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
+  std::vector<ValueId> before;
+  flatten(forked->prefix, 0, forked->prefix.size(), before);
+  forked->tail.assign(piece.nodes.begin() + static_cast<std::ptrdiff_t>(before.size()), piece.nodes.end());
+  forked->branch = builder.last_branch;
+  for (ValueId id : piece.results) forked->outputs.push_back(trace_.traced(id));
+  forked->results = model->results;
+  std::size_t next = 0;
+  for (Leaf& leaf : forked->results)
+    if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = forked->outputs[next++];
+  for (std::uint64_t id : written) forked->written.emplace_back(id, forked->outputs[next++]);
+  forked->first = std::move(ends.front());
+  trace_.publish(*forked);
+  if (outer_) outer_->add({.kind = PathItem::forked, .inner = forked});
+  return forked->results;
+}
+
+void ForkScope::follow(const ForkedScope& known, const std::function<Leaves()>& body) {
+  follows_ = true;
+  path_ = known.first.path;
+  decisions_ = known.first.decisions;
+  begin_run(path_.size());
+  try {
+    body();
+  } catch (const TraceError&) {
+    throw;
+  } catch (...) {
+    if (!known.first.error) throw;
+  }
+  restore(tapes_at_decision_);
+}
+
+// --- Trace
+
+Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
+  if (innermost_ && innermost_->replaying()) {
+    ForkScope& around = *innermost_;
+    PathItem item = around.next_item();
+    if (item.kind == PathItem::open) {
+      Leaves results = body();
+      if (!around.replaying() || around.next_item().kind != PathItem::close) around.did_something_else(where);
+      return results;
+    }
+    if (item.kind != PathItem::forked) around.did_something_else(where);
+    {
+      ForkScope again(*this);
+      again.follow(*item.inner, body);
+    }
+    publish(*item.inner);
+    return item.inner->results;
+  }
+  ForkScope scope(*this);
+  return scope.explore(body, where);
+}
+
+void Trace::publish(const ForkedScope& forked) {
+  for (const auto& [id, value] : forked.written) {
+    variables_.at(id).current = value;
+    variables_.at(id).written = true;
+  }
+  if (!tapes_open() || forked.outputs.empty()) return;
+  const Node& node = graph.node(forked.branch);
+  std::vector<Tensor> inputs;
+  for (ValueId id : node.inputs) inputs.push_back(as_tapes_know(id));
+  tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
+}
+
+Tensor Trace::as_tapes_know(ValueId id) {
+  if (auto used = operands_.find(id); used != operands_.end())
+    for (const Tensor& tensor : used->second)
+      if (tapes_track(tensor)) return tensor;
+  for (std::uint64_t number : variable_order_) {
+    TracedVariable& variable = variables_.at(number);
+    if (variable.current.node()->traced->id == id) return read_under_tapes(variable.variable, variable.current);
+  }
+  return traced(id);
+}
+
+bool Trace::decide(const Tensor& given) {
+  Tensor condition = given;
+  Where where = graph.node(given.node()->traced->id).where;
+  for (int axis = 0; axis < given.rank(); ++axis)
+    if (!require(given.dim(axis), Relation::equal, 1, {"if", "one element to decide by", where}))
+      throw UserError(error_text(text("bool: the truth of ", given.dtype(), given.shape(),
+                                      " with more or less than one element is not defined"),
+                                 where, "reduce it to one element first, for example max(x) or sum(x)"));
+  if (given.rank() > 0) condition = core_ops.sum_to(condition, Shape());
+  if (condition.dtype() != DType::bool_) condition = core_ops.cast(In(condition, where), DType::bool_);
+  ValueId id = lift(condition, where);
+  for (const ForkScope* scope = innermost_; scope; scope = scope->outer())
+    if (const bool* outcome = scope->known(id)) return *outcome;
+  if (!innermost_) throw InternalError("a decision outside of any scope");
+  return innermost_->decide(id);
+}
+
+Graph Trace::finished() {
+  buried_.resize(graph.nodes.size());
+  Graph out;
+  out.scope = graph.scope;
+  std::vector<ValueId> to(graph.nodes.size(), -1);
+  std::vector<bool> inside(graph.checks.size(), false);
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    if (buried_[id]) {
+      if (auto range = checks_of_.find(static_cast<ValueId>(id)); range != checks_of_.end())
+        for (std::size_t i = range->second.begin; i < range->second.end; ++i) inside[i] = true;
+      continue;
+    }
+    Node node = graph.nodes[id];
+    for (ValueId& input : node.inputs) input = to[static_cast<std::size_t>(input)];
+    to[id] = out.add(std::move(node));
+  }
+  for (ValueId id : graph.inputs) out.inputs.push_back(to[static_cast<std::size_t>(id)]);
+  for (ValueId id : graph.results) out.results.push_back(to[static_cast<std::size_t>(id)]);
+  for (std::size_t i = 0; i < graph.checks.size(); ++i)
+    if (!inside[i]) out.checks.push_back(graph.checks[i]);
+  return drop_dead(out);
+}
+
+// --- the gradient of a branch
+
+void branch_gradient(GradientCall& call) {
+  const auto& branch = call.attributes<BranchAttributes>();
+  std::vector<Tensor> gradients = scope([&] {
+    const Graph& chosen = call.in(0) ? *branch.yes : *branch.no;
+    GradientTape tape;
+    std::vector<Tensor> inputs, wanted;
+    for (int i = 1; i < call.input_count(); ++i) {
+      inputs.push_back(same_traced_value(call.in(i)));
+      if (!call.wants(i)) continue;
+      tape.watch(inputs.back());
+      wanted.push_back(inputs.back());
+    }
+    std::vector<Tensor> results = replay(chosen, inputs);
+    std::vector<Tensor> out = gradients_of(tape, results, call.ds(), wanted);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!out[i].defined()) out[i] = zeros_like(wanted[i]);
+    return out;
+  });
+  std::size_t next = 0;
+  for (int i = 1; i < call.input_count(); ++i)
+    if (call.wants(i)) call.set(i, gradients[next++]);
+}
+
+}  // namespace stet

@@ -1,0 +1,105 @@
+#include "stet/runtime/branch_step.h"
+
+#include <utility>
+
+#include "stet/base/text.h"
+
+namespace stet {
+namespace {
+
+bool chosen(void* const* table, int condition) { return *static_cast<const unsigned char*>(table[condition]) != 0; }
+
+/// A program bound to its sizes, or what is wrong with them.
+struct Child {
+  std::shared_ptr<const BoundProgram> program;
+  std::exception_ptr problem;
+};
+
+Child bound(const Program& program, const Bindings& bindings) {
+  try {
+    return {program.bind(bindings), nullptr};
+  } catch (const Problem&) {
+    return {nullptr, std::current_exception()};
+  }
+}
+
+class BoundBranch : public BoundStep {
+ public:
+  BoundBranch(Child yes, Child no, int condition, const std::vector<int>& inputs, const std::vector<int>& results)
+      : yes_(std::move(yes)), no_(std::move(no)), condition_(condition), inputs_(inputs), results_(results) {}
+  void run(void* const* table) const override {
+    const Child& child = chosen(table, condition_) ? yes_ : no_;
+    if (child.problem) std::rethrow_exception(child.problem);
+    std::vector<void*> inputs, results;
+    for (int buffer : inputs_) inputs.push_back(table[buffer]);
+    for (int buffer : results_) results.push_back(table[buffer]);
+    child.program->run_into(inputs.data(), results.data());
+  }
+
+ private:
+  Child yes_, no_;
+  int condition_;
+  std::vector<int> inputs_, results_;
+};
+
+class BoundSizes : public BoundStep {
+ public:
+  struct Size {
+    std::int64_t yes, no;
+    int buffer;
+  };
+  BoundSizes(int condition, std::vector<Size> sizes) : condition_(condition), sizes_(std::move(sizes)) {}
+  void run(void* const* table) const override {
+    bool yes = chosen(table, condition_);
+    for (const Size& size : sizes_) *static_cast<std::int64_t*>(table[size.buffer]) = yes ? size.yes : size.no;
+  }
+
+ private:
+  int condition_;
+  std::vector<Size> sizes_;
+};
+
+}  // namespace
+
+BranchStep::BranchStep(BranchPrograms programs, int condition, std::vector<int> inputs, std::vector<int> results)
+    : programs_(std::move(programs)), condition_(condition), inputs_(std::move(inputs)), results_(std::move(results)) {
+  reads = inputs_;
+  reads.push_back(condition_);
+  writes = results_;
+}
+
+std::unique_ptr<BoundStep> BranchStep::bind(const Bindings& bindings) const {
+  return std::make_unique<BoundBranch>(bound(*programs_.yes, bindings), bound(*programs_.no, bindings), condition_,
+                                       inputs_, results_);
+}
+
+std::string BranchStep::str() const {
+  std::string out = text("if buffer ", condition_, "\n");
+  auto indented = [&](const std::string& lines) {
+    std::string line = "  ";
+    for (char c : lines) {
+      line += c;
+      if (c == '\n') out += std::exchange(line, "  ");
+    }
+  };
+  indented(programs_.yes->str());
+  out += "else\n";
+  indented(programs_.no->str());
+  return out;
+}
+
+BranchSizes::BranchSizes(int condition, std::vector<Size> sizes) : condition_(condition), sizes_(std::move(sizes)) {
+  reads = {condition_};
+  for (const Size& size : sizes_) writes.push_back(size.buffer);
+}
+
+std::unique_ptr<BoundStep> BranchSizes::bind(const Bindings& bindings) const {
+  std::vector<BoundSizes::Size> sizes;
+  for (const Size& size : sizes_)
+    sizes.push_back({size.yes.evaluate(bindings), size.no.evaluate(bindings), size.buffer});
+  return std::make_unique<BoundSizes>(condition_, std::move(sizes));
+}
+
+std::string BranchSizes::str() const { return text("sizes of a branch by buffer ", condition_, "\n"); }
+
+}  // namespace stet
