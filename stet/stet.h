@@ -13,6 +13,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
+#include "stet/data/dataset.h"
 #include "stet/data/idx.h"
 #include "stet/keras/keras.h"
 #include "stet/ops/ops.h"

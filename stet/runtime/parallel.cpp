@@ -258,6 +258,8 @@ void set_thread_count(int count) {
   pool.release();
 }
 
+void run_regions_inline() { inside_region = true; }
+
 void set_worker_start(void (*start)()) {
   Pool& pool = the_pool();
   pool.acquire();

@@ -18,6 +18,10 @@ STET_API void set_thread_count(int count);
 /// Calls body(context, chunk) for every chunk in [0, chunks); returns when all have ended. `body` must not throw.
 void parallel_for(std::int64_t chunks, void (*body)(void* context, std::int64_t chunk), void* context);
 
+/// From here on this thread runs the chunks of its regions itself: for threads that work beside the one which needs
+/// the pool.
+void run_regions_inline();
+
 /// Called once by every worker thread when it starts. Workers that already run are replaced.
 void set_worker_start(void (*start)());
 
