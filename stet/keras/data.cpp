@@ -1,28 +1,11 @@
 #include "stet/keras/data.h"
 
-#include <algorithm>
-#include <numeric>
-#include <random>
-#include <vector>
+#include <memory>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
-#include "stet/ops/ops.h"
 
 namespace stet::keras {
-namespace {
-
-/// 0 … count - 1 in a random order that follows from random::seed.
-Tensor permutation(std::int64_t count) {
-  std::mt19937_64 generator(random::randint({1}, 0, INT64_MAX).item<std::int64_t>());
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  // Not std::shuffle, whose order is the library's choice.
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
-  return tensor(order);
-}
-
-}  // namespace
 
 Data::Data(Batch tensors, Where where) : tensors_(std::move(tensors)) {
   auto refuse = [&](const std::string& what, const char* advice) { throw UserError(error_text(what, where, advice)); };
@@ -41,26 +24,36 @@ Data::Data(Batch tensors, Where where) : tensors_(std::move(tensors)) {
 
 std::int64_t Data::samples() const { return tensors_.x.dim(0).value(); }
 
-std::optional<std::int64_t> Data::batch_count(std::int64_t batch_size) const {
-  return (samples() + batch_size - 1) / batch_size;
+data::DatasetBase Data::batches(const ReadOptions& options, Where where) const {
+  if (dataset_) return *dataset_;
+  auto pipeline = [&](const auto& slices) -> data::DatasetBase {
+    return (options.shuffle ? slices.shuffle(std::max<std::int64_t>(samples(), 1), {}, where) : slices)
+        .batch(options.batch_size, {}, where);
+  };
+  const auto& [x, y, sample_weight] = tensors_;
+  if (y.defined() && sample_weight.defined()) return pipeline(data::from_tensor_slices(x, y, sample_weight, where));
+  return y.defined() ? pipeline(data::from_tensor_slices(x, y, where)) : pipeline(data::from_tensor_slices(x, where));
 }
 
-Data::Reader Data::read(BatchOptions options) const {
-  Tensor order = options.shuffle ? permutation(samples()) : Tensor();
-  return [tensors = tensors_, order, size = options.batch_size, count = samples(),
-          at = std::int64_t{0}]() mutable -> std::optional<Batch> {
-    if (at >= count) return std::nullopt;
-    Range rows = range(at, std::min(at + size, count));
-    at += size;
-    auto part = [&](const Tensor& all) -> Tensor {
-      if (!all.defined()) return {};
-      return order.defined() ? gather(all, order[rows]) : all[rows];
-    };
-    return Batch{part(tensors.x), part(tensors.y), part(tensors.sample_weight)};
+std::optional<std::int64_t> Data::batch_count(const ReadOptions& options) const {
+  return batches(options, {}).cardinality();
+}
+
+Data::Reader Data::read(const ReadOptions& options, Where where) const {
+  // Shared, because a std::function is copied and an iteration is not.
+  auto iteration = std::make_shared<data::Iteration>(batches(options, where).iterate(where));
+  return [iteration]() -> std::optional<Batch> {
+    if (!iteration->next()) return std::nullopt;
+    const data::Tensors& parts = iteration->tensors();
+    auto part = [&](std::size_t i) { return i < parts.size() ? parts[i] : Tensor(); };
+    return Batch{part(0), part(1), part(2)};
   };
 }
 
 std::pair<Data, Data> Data::split(double fraction, Where where) const {
+  if (dataset_)
+    throw UserError(error_text(text("validation_split = ", fraction, " of a Dataset"), where,
+                               "split tensors, or give two Datasets: skip() and take() make them"));
   auto cut = static_cast<std::int64_t>(static_cast<double>(samples()) * (1 - fraction));
   if (cut == 0 || cut == samples())
     throw UserError(error_text(text("validation_split = ", fraction, " of ", samples(), " samples leaves none to ",

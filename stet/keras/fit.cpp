@@ -114,33 +114,37 @@ std::vector<Tensor> run_step(Step& step, const Batch& batch, std::int64_t number
 /// Batches, over and over: an epoch that is cut short by a number of steps goes on where the last one ended.
 class Batches {
  public:
-  Batches(const Data& data, Data::BatchOptions options) : data_(data), options_(options) {}
+  /// `most` batches an epoch; 0: all there are.
+  Batches(const Data& data, ReadOptions options, std::int64_t most, Where where)
+      : data_(data), options_(options), most_(most), where_(where) {
+    std::optional<std::int64_t> all = data.batch_count(options);
+    if (most == 0 && all == data::infinite)
+      refuse("the Dataset never ends", where, "say how many batches make an epoch: steps_per_epoch, steps");
+    count_ = most > 0 ? std::optional(most) : all;
+  }
 
-  /// Starts an epoch; a `most` of 0 is for all there are.
-  void start(std::int64_t most) {
-    left_ = most;
-    limited_ = most > 0;
-    if (!limited_ || !reader_) reader_ = data_.read(options_);
+  void start() {
+    given_ = 0;
+    if (most_ == 0 || !reader_) reader_ = data_.read(options_, where_);
   }
   std::optional<Batch> next() {
-    if (limited_ && left_-- == 0) return std::nullopt;
+    if (most_ > 0 && given_++ == most_) return std::nullopt;
     std::optional<Batch> batch = reader_();
-    if (!batch && limited_) {
-      reader_ = data_.read(options_);
+    if (!batch && most_ > 0) {
+      reader_ = data_.read(options_, where_);
       batch = reader_();
     }
     return batch;
   }
-  std::optional<std::int64_t> count(std::int64_t most) const {
-    return most > 0 ? std::optional(most) : data_.batch_count(options_.batch_size);
-  }
+  std::optional<std::int64_t> count() const { return count_; }
 
  private:
   const Data& data_;
-  Data::BatchOptions options_;
+  ReadOptions options_;
+  std::int64_t most_, given_ = 0;
+  Where where_;
+  std::optional<std::int64_t> count_;
   Data::Reader reader_;
-  std::int64_t left_ = 0;
-  bool limited_ = false;
 };
 
 /// All steps of an epoch; the last report. Nothing when there was no batch.
@@ -148,10 +152,10 @@ struct Epoch {
   std::int64_t steps = 0;
   ProgressBar::Values values = {};
 };
-Epoch run_epoch(Step& step, Batches& batches, std::int64_t most, ProgressBar& bar, Where where) {
+Epoch run_epoch(Step& step, Batches& batches, ProgressBar& bar, Where where) {
   Epoch epoch;
   std::vector<Tensor> reported;
-  batches.start(most);
+  batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     ++epoch.steps;
     reported = run_step(step, *batch, epoch.steps, bar, where);
@@ -165,10 +169,10 @@ ProgressBar::Values evaluated(CustomModel& model, const std::vector<Metric>& met
                               const EvaluateOptions& options, Where where) {
   std::shared_ptr<Step> step =
       step_of(model, &Training::test, "test_step", [&model](const Batch& batch) { return model.test_step(batch); });
-  Batches batches(data, {.batch_size = options.batch_size});
-  ProgressBar bar = make_bar(batches.count(options.steps), verbosity(options.verbose));
+  Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
+  ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
   reset(metrics);
-  Epoch epoch = run_epoch(*step, batches, options.steps, bar, where);
+  Epoch epoch = run_epoch(*step, batches, bar, where);
   if (epoch.steps == 0) refuse("evaluate: the data is empty", where, "give it at least one batch");
   bar.finish(epoch.steps, epoch.values);
   return epoch.values;
@@ -194,8 +198,9 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
       step_of(model, &Training::train, "train_step", [&model](const Batch& batch) { return model.train_step(batch); });
   const std::vector<Metric> metrics = metrics_of(model);
   const int verbose = verbosity(options.verbose);
-  Batches batches(train, {.batch_size = options.batch_size, .shuffle = options.shuffle});
-  std::optional<std::int64_t> target = batches.count(options.steps_per_epoch);
+  Batches batches(train, {.batch_size = options.batch_size, .shuffle = options.shuffle}, options.steps_per_epoch,
+                  where);
+  std::optional<std::int64_t> target = batches.count();
   EvaluateOptions evaluate_options{
       .batch_size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size,
       .verbose = 0,
@@ -205,7 +210,7 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
     if (verbose > 0) std::cout << text("Epoch ", number + 1, "/", options.epochs, "\n") << std::flush;
     ProgressBar bar = make_bar(target, verbose);
     reset(metrics);
-    Epoch epoch = run_epoch(*step, batches, options.steps_per_epoch, bar, where);
+    Epoch epoch = run_epoch(*step, batches, bar, where);
     if (epoch.steps == 0) refuse("fit: the data is empty", where, "give it at least one batch");
     target = epoch.steps;
     if (validation.defined() && (number + 1) % options.validation_freq == 0)
@@ -245,10 +250,10 @@ Tensor Model::predict(const Data& data, PredictOptions options, Where where) con
   std::shared_ptr<Step> step = step_of(model, &Training::predict, "predict_step", [&model](const Batch& batch) {
     return Logs{{"prediction", model.predict_step(batch)}};
   });
-  Batches batches(data, {.batch_size = options.batch_size});
-  ProgressBar bar = make_bar(batches.count(options.steps), verbosity(options.verbose));
+  Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
+  ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
   std::vector<Tensor> parts;
-  batches.start(options.steps);
+  batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     const auto number = static_cast<std::int64_t>(parts.size()) + 1;
     parts.push_back(run_step(*step, {batch->x, {}, {}}, number, bar, where).at(0));

@@ -142,6 +142,34 @@ TEST_F(KerasFit, StepsPerEpochGoOnWhereTheLastEnded) {
   EXPECT_EQ(model.fit(x, y, {.epochs = 0, .verbose = 0}).epochs.size(), 0u);
 }
 
+TEST_F(KerasFit, TakesDatasets) {
+  auto [x, y] = samples(100);
+  keras::Sequential model = small_model();
+  model.compile(classification());
+  auto train = data::from_tensor_slices(x, y)
+                   .shuffle(100)
+                   .map([](Tensor point, Tensor label) {
+                     return std::tuple{point * 2, label};
+                   })
+                   .batch(32)
+                   .prefetch(2);
+  keras::History history = model.fit(train, {.epochs = 5, .verbose = 0, .validation_data = train});
+  EXPECT_LT(history["loss"].back(), history["loss"].front());
+  EXPECT_EQ(history["val_loss"].size(), 5u);
+  EXPECT_EQ(model.optimizer().iterations().read().item<std::int64_t>(), 20);
+  EXPECT_EQ(model.train_function().trace_count(), 1);
+  EXPECT_EQ(model.evaluate(train).size(), 2u);
+  EXPECT_EQ(model.predict(data::from_tensor_slices(x).batch(30)).shape(), Shape({100, 3}));
+  EXPECT_EQ(model.predict(train).shape(), Shape({100, 3}));
+  auto endless = train.repeat();
+  model.fit(endless, {.verbose = 0, .steps_per_epoch = 3});
+  EXPECT_EQ(model.optimizer().iterations().read().item<std::int64_t>(), 23);
+  EXPECT_CONTAINS(error_of([&] { model.fit(endless, {.verbose = 0}); }), "the Dataset never ends");
+  EXPECT_CONTAINS(error_of([&] { model.fit(train, {.verbose = 0, .validation_split = 0.1}); }),
+                  "validation_split = 0.1 of a Dataset");
+  EXPECT_CONTAINS(error_of([&] { model.fit(train.take(0), {.verbose = 0}); }), "fit: the data is empty");
+}
+
 TEST_F(KerasFit, SampleWeights) {
   auto [x, y] = samples(64);
   keras::Sequential model = small_model();
@@ -365,6 +393,29 @@ TEST_F(KerasFit, LabelsThatDoNotFitTheLoss) {
   EXPECT_EQ(model.train_function().trace_count(), 2);
   ASSERT_EQ(explanations.size(), 1u);
   EXPECT_CONTAINS(explanations[0], "dtype changed");
+}
+
+Tensor my_activation(Tensor x) {
+  if (mean(x) > 0.5f)
+    return relu(x);
+  else
+    return sigmoid(x);
+}
+
+TEST_F(KerasFit, AnActivationThatDecides) {
+  keras::Sequential model{keras::Input({5}), keras::Dense(10, {.activation = my_activation})};
+  EXPECT_CONTAINS(model.summary_text(), "(None, 10)");
+  model.compile({.optimizer = keras::Adam(), .loss = keras::losses::MeanSquaredError()});
+  model.fit(random::uniform({100, 5}), random::uniform({100, 10}), {.epochs = 2, .verbose = 0});
+  EXPECT_EQ(model.train_function().trace_count(), 1);
+  // Both ways, in one trace.
+  Function f = function("f(x)", [=](Tensor x) { return model(x); });
+  model.trainable_variables()[0].assign(ones({5, 10}));
+  for (float scale : {1.f, -1.f}) {
+    Tensor x = full({3, 5}, scale);
+    EXPECT_EQ(f(x).to_vector<float>(), model(x).to_vector<float>());
+  }
+  EXPECT_EQ(f.trace_count(), 1);
 }
 
 TEST_F(KerasFit, AStepWithHandlesAsArguments) {
