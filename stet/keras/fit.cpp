@@ -104,7 +104,7 @@ ProgressBar::Values values_of(const Step& step, const std::vector<Tensor>& repor
 std::vector<Tensor> run_step(Step& step, const Batch& batch, std::int64_t number, ProgressBar& bar, Where where) {
   const int traces_before = step.trace_count();
   const double start = seconds_now();
-  if (number == 1 && traces_before == 0 && !step.eager()) bar.tracing("the step");
+  if (number == 1 && traces_before == 0 && !step.eager()) bar.tracing(step.name());
   std::vector<Tensor> reported = step(batch, where);
   const int traces = step.trace_count();
   if (traces > traces_before) bar.traced(seconds_now() - start, traces);

@@ -21,6 +21,7 @@ class Step {
   /// The values in the order of names().
   std::vector<Tensor> operator()(const Batch& batch, Where where);
   std::vector<std::string> names() const;
+  const std::string& name() const { return name_; }
   int trace_count() const;
   bool eager() const { return eagerly_; }
   /// That of the last batch; none before the first one, or when steps run eagerly.
