@@ -88,6 +88,7 @@ Lowering::Lowering(const Graph& graph)
     int buffer = add_buffer(ProgramBuffer::result, type.dtype, type.shape.element_count());
     program->results.push_back({type.dtype, type.shape, buffer});
   }
+  program->in_place.assign(program->results.size(), -1);
 }
 
 int Lowering::add_buffer(ProgramBuffer::Role role, DType dtype, const Dim& elements) {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "stet/compiler/lower.h"
+#include "stet/compiler/plan_updates.h"
 
 namespace stet {
 namespace {
@@ -52,8 +53,11 @@ std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& optio
   auto note = [&](const char* name, const Stopwatch& watch) {
     if (report) report->stages.push_back({name, watch.milliseconds()});
   };
+  auto wanted = [&](const char* name) {
+    return std::find(options.without.begin(), options.without.end(), name) == options.without.end();
+  };
   for (const Pass& pass : pass_table) {
-    if (std::find(options.without.begin(), options.without.end(), pass.name) != options.without.end()) continue;
+    if (!wanted(pass.name)) continue;
     Stopwatch watch;
     graph = pass.run(with_children(graph, pass));
     note(pass.name, watch);
@@ -63,6 +67,11 @@ std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& optio
   Stopwatch lowering;
   std::shared_ptr<Program> program = lower(graph);
   note("lower", lowering);
+  if (wanted("plan")) {
+    Stopwatch planning;
+    plan_updates(*program, graph.updates);
+    note("plan", planning);
+  }
   Stopwatch coding;
   provide_code(*program);
   note("code", coding);

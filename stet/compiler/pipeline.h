@@ -20,7 +20,7 @@ struct Pass {
 std::span<const Pass> passes();
 
 struct CompileOptions {
-  /// Names of passes to leave out. Every pass may be left out.
+  /// Names of passes to leave out. Every pass may be left out, and so may "plan".
   std::vector<std::string> without = {};
   /// Verify the graph after each pass. Default: in debug builds.
 #ifdef NDEBUG
@@ -37,7 +37,7 @@ struct CompileReport {
     std::string name;
     double milliseconds;
   };
-  std::vector<Stage> stages;  // every pass, then "lower" and "code"
+  std::vector<Stage> stages;  // every pass, then "lower", "plan" and "code"
 };
 
 std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& options = {},

@@ -14,6 +14,7 @@ class Rebuild {
     graph.checks = old.checks;
     graph.raises = old.raises;
     graph.raised_text = old.raised_text;
+    graph.updates = old.updates;
     graph.inputs.resize(old.inputs.size(), -1);
   }
   Graph graph;

@@ -542,6 +542,7 @@ Graph Trace::finished() {
   }
   for (ValueId id : graph.inputs) out.inputs.push_back(to[static_cast<std::size_t>(id)]);
   for (ValueId id : graph.results) out.results.push_back(to[static_cast<std::size_t>(id)]);
+  out.updates = graph.updates;
   for (std::size_t i = 0; i < graph.checks.size(); ++i)
     if (!inside[i]) out.checks.push_back(graph.checks[i]);
   return drop_dead(out);

@@ -280,6 +280,10 @@ Graph FunctionBase::State::trace_once(const Leaves& arguments, const std::vector
     TracedVariable& variable = trace.variable(id);
     entry.locked.push_back(variable.variable);
     if (!variable.written) continue;
+    auto state = std::find_if(trace.hidden.begin(), trace.hidden.end(),
+                              [&](const Trace::HiddenInput& hidden) { return hidden.variable.id() == id; });
+    int input = tensors + static_cast<int>(state - trace.hidden.begin());
+    trace.graph.updates.push_back({input, static_cast<int>(trace.graph.results.size())});
     trace.graph.results.push_back(trace.lift(variable.current, where));
     entry.written.push_back(variable.variable);
   }
@@ -451,14 +455,22 @@ Leaves run_under_tape(const Entry& entry, std::vector<Tensor> inputs, Where wher
   return filled(entry.result_form, std::move(results));
 }
 
-Leaves run_compiled(Entry& entry, const Bindings& bindings, std::vector<Tensor> inputs) {
+Leaves run_compiled(Entry& entry, const Bindings& bindings, const std::vector<Tensor>& inputs) {
   VariableLocks locks(entry);
-  for (const Trace::HiddenInput& hidden : entry.hidden)
-    inputs.push_back(hidden.captured.defined() ? hidden.captured : state_of(hidden.variable).value);
   std::vector<void*> memory;
   for (const Tensor& input : inputs) memory.push_back(input.node()->data);
+  for (const Trace::HiddenInput& hidden : entry.hidden)
+    memory.push_back((hidden.captured.defined() ? hidden.captured : state_of(hidden.variable).value).node()->data);
   std::shared_ptr<const BoundProgram> bound = entry.bound_to(bindings);
   std::vector<Buffer> buffers(entry.program->results.size());
+  std::size_t own = buffers.size() - entry.written.size();
+  std::vector<bool> in_place(entry.written.size(), false);
+  for (std::size_t i = 0; i < entry.written.size(); ++i) {
+    // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
+    const TensorNode& old = *state_of(entry.written[i]).value.node();
+    in_place[i] = entry.program->in_place[own + i] >= 0 && old.exclusive();
+    if (in_place[i]) buffers[own + i] = old.buffer;
+  }
   std::vector<std::vector<std::int64_t>> sizes;
   if (bound->has_late_sizes())
     bound->run_late(memory.data(), buffers.data(), sizes);
@@ -467,10 +479,12 @@ Leaves run_compiled(Entry& entry, const Bindings& bindings, std::vector<Tensor> 
   if (sizes.empty()) sizes = bound->result_sizes();
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    results.push_back(dense_tensor(entry.program->results[i].dtype, sizes[i], std::move(buffers[i])));
+    results.push_back(i >= own && in_place[i - own]
+                          ? Tensor()
+                          : dense_tensor(entry.program->results[i].dtype, sizes[i], std::move(buffers[i])));
   // Commit: nothing below can fail.
-  std::size_t own = results.size() - entry.written.size();
-  for (std::size_t i = 0; i < entry.written.size(); ++i) state_of(entry.written[i]).value = results[own + i];
+  for (std::size_t i = 0; i < entry.written.size(); ++i)
+    if (!in_place[i]) state_of(entry.written[i]).value = results[own + i];
   results.resize(own);
   return filled(entry.result_form, std::move(results));
 }

@@ -69,7 +69,7 @@ class Function<R(A...)> : public FunctionBase {
     Leaves leaves;
     std::vector<int> owners;
     int number = 0;
-    auto one = [&](const auto& argument) {
+    [[maybe_unused]] auto one = [&](const auto& argument) {
       structure::Of<std::remove_cvref_t<decltype(argument)>>::write(argument, leaves);
       owners.resize(leaves.size(), number++);
     };

@@ -32,6 +32,12 @@ struct TensorNode {
     for (int i = 0; i < rank; ++i) count *= sizes[i];
     return count;
   }
+  /// One handle, which the caller has, is all that can see the elements, and they are a whole buffer: they may be
+  /// overwritten. Another thread could take a second handle meanwhile only through the caller's.
+  bool exclusive() const {
+    return !traced && dense && holders.load(std::memory_order_acquire) == 1 && buffer.exclusive() &&
+           data == buffer.data();
+  }
   Shape shape() const { return traced ? traced->shape : Shape::of(size_span()); }
 };
 

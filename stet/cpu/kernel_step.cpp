@@ -165,7 +165,8 @@ class BoundKernel : public BoundStep {
     }
     if (kernel.accumulate) chunks_ = {chunks_.total, chunks_.total, 1};  // neighbours may add to one place
     if (kernel.has_reduction()) bind_reduction(bindings, kept, reduced, cost);
-    if (chunks_.count > 1 && streams(kernel, bindings, kept))
+    // What is overwritten has just been read: nothing is saved by storing around the cache.
+    if (chunks_.count > 1 && !step.overwrites && streams(kernel, bindings, kept))
       function_ = reinterpret_cast<KernelFunction>(
           load_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
   }
@@ -330,6 +331,29 @@ KernelStep::KernelStep(Kernel kernel, std::vector<int> buffers, std::vector<Kern
   verify(kernel_);
   if (buffers_.size() > most_buffers) throw InternalError("a kernel has at most 16 buffers");
   numbers_ = kernel_.numbers();
+}
+
+namespace {
+
+/// Equal at every position of the loops.
+bool same_address(const Kernel& kernel, const Affine& a, const Affine& b) {
+  for (std::size_t loop = 0; loop < kernel.loops.size(); ++loop)
+    if (!identical(a.strides[loop], b.strides[loop]) && !kernel.loops[loop].extent.is_constant(1)) return false;
+  return identical(a.offset, b.offset);
+}
+
+bool is_plain(const Access& access) { return access.guards.empty() && access.indirections.empty(); }
+
+}  // namespace
+
+bool KernelStep::pointwise(int from, int to) const {
+  const Access& stored = kernel_.result;
+  if (kernel_.has_reduction() || kernel_.accumulate || !is_plain(stored)) return false;
+  if (buffers_[static_cast<std::size_t>(stored.buffer)] != to) return false;
+  return std::all_of(kernel_.operands.begin(), kernel_.operands.end(), [&](const Access& access) {
+    if (access.source != Access::memory || buffers_[static_cast<std::size_t>(access.buffer)] != from) return true;
+    return is_plain(access) && same_address(kernel_, access.address, stored.address);
+  });
 }
 
 std::unique_ptr<BoundStep> KernelStep::bind(const Bindings& bindings) const {

@@ -27,6 +27,9 @@ class KernelStep : public Step {
 
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override { return kernel_.str(); }
+  /// Long reductions allocate.
+  bool may_throw() const override { return !checks_.empty() || kernel_.has_reduction(); }
+  bool pointwise(int from, int to) const override;
   const Kernel& kernel() const { return kernel_; }
 
   /// The code it needs for ordinary sizes; variants for huge ones are fetched when first bound.

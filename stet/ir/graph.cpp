@@ -117,7 +117,9 @@ std::string Graph::str() const {
   if (raises) return out + text("raises ", raised_text, "\n");
   out += "results";
   for (ValueId id : results) out += text(" %", id);
-  return out + "\n";
+  out += "\n";
+  for (const Update& update : updates) out += text("result ", update.result, " updates input ", update.input, "\n");
+  return out;
 }
 
 Graph substitute(const Graph& given, std::span<const Dim> replacements) {
@@ -207,6 +209,22 @@ void verify_branch(const Node& node, const Graph& graph, const char* after,
   }
 }
 
+void verify_updates(const Graph& graph, const char* after) {
+  std::vector<bool> replaced(graph.inputs.size(), false), used(graph.results.size(), false);
+  for (const Update& update : graph.updates) {
+    auto input = static_cast<std::size_t>(update.input), result = static_cast<std::size_t>(update.result);
+    bool exist = input < replaced.size() && result < used.size();
+    if (exist) {
+      const ValueType &old = graph.type(graph.inputs[input]), &next = graph.type(graph.results[result]);
+      exist = !replaced[input] && !used[result] && old.dtype == next.dtype && old.shape.rank() == next.shape.rank();
+      replaced[input] = used[result] = true;
+    }
+    if (!exist)
+      throw InternalError(text("graph after ", after, ": result ", update.result, " cannot update input ", update.input,
+                               "\n", graph.str()));
+  }
+}
+
 }  // namespace
 
 void verify(const Graph& graph, const char* after) {
@@ -255,6 +273,7 @@ void verify(const Graph& graph, const char* after) {
     if (graph.node(id).results.size() > 1)
       throw InternalError(text("graph after ", after, ": result %", id, " is a tuple"));
   }
+  verify_updates(graph, after);
 }
 
 }  // namespace stet

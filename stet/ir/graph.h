@@ -10,7 +10,8 @@
 //   branch      attributes: BranchAttributes. The results of one child graph, chosen by input 0
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
-// are conditions on sizes that are tested when sizes are known.
+// are conditions on sizes that are tested when sizes are known. `updates` say which results are the next value of state
+// that came in as an input: nothing changes in the graph's meaning, but the program may write the one over the other.
 //
 // Passes never edit a graph: they return a new one.
 #pragma once
@@ -37,6 +38,13 @@ struct Node {
   const ValueType& type() const { return results.front(); }
 };
 
+/// Result number `result` is the next value of the state that input number `input` holds. An input and a result are in
+/// one update at most.
+struct Update {
+  int input = 0;
+  int result = 0;
+};
+
 class Graph {
  public:
   /// The scope of the graph's symbols, kept alive by it; null when all sizes are constant.
@@ -44,6 +52,7 @@ class Graph {
   std::vector<Node> nodes;
   std::vector<ValueId> inputs;  // input nodes, in argument order
   std::vector<ValueId> results;
+  std::vector<Update> updates;
   std::vector<InferCall::Check> checks;
   /// A run of the graph ends in this exception, with its text; it has no results then. Only child graphs do.
   std::exception_ptr raises;

@@ -52,6 +52,8 @@ class Buffer {
   explicit operator bool() const { return block_ != nullptr; }
   std::byte* data() const { return block_->data(); }
   std::size_t bytes() const { return block_->bytes(); }
+  /// Memory of the library's own, whose only reference this is: it may be overwritten, and nobody will know.
+  bool exclusive() const { return block_ && block_->size_class_ >= 0 && unique(); }
   /// This is the only reference.
   bool unique() const { return block_->holders_.load(std::memory_order_acquire) == 1; }
 

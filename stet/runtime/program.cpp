@@ -209,7 +209,7 @@ void BoundProgram::run(void* const* inputs, Buffer* results) const {
     memory = many.data();
   }
   for (std::size_t r = 0; r < result_bytes_.size(); ++r) {
-    results[r] = Buffer::allocate(result_bytes_[r]);
+    if (!results[r]) results[r] = Buffer::allocate(result_bytes_[r]);
     memory[r] = results[r].data();
   }
   run_table(inputs, memory);

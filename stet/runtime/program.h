@@ -33,7 +33,16 @@ class Step {
   virtual std::string str() const = 0;
   /// Programs that it may run.
   virtual std::vector<class Program*> children() const { return {}; }
+  /// May run() throw: a check, memory that it allocates? Not counting checked mode, which finds errors of ours.
+  virtual bool may_throw() const { return true; }
+  /// Every element that it reads of buffer `from` is the one it writes of `to` at that moment, and it reads all it
+  /// needs of a position before it writes any of it: the two may be the same memory.
+  virtual bool pointwise(int from, int to) const {
+    static_cast<void>(from), static_cast<void>(to);
+    return false;
+  }
   std::vector<int> reads, writes;  // program buffers
+  bool overwrites = false;         // planned: what it writes may be the memory of state that it replaces
 };
 
 struct ProgramBuffer {
@@ -76,6 +85,8 @@ class Program : public std::enable_shared_from_this<Program> {
   std::vector<ProgramInput> inputs;
   std::vector<int> dim_symbols;  // symbols bound by integers that come with the call (sizes in attributes)
   std::vector<ProgramResult> results;
+  /// Per result: the input whose memory it may be written to, or -1. See BoundProgram::run.
+  std::vector<int> in_place;
   std::vector<ProgramBuffer> buffers;  // inputs first, in order, then results, then the rest
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<LateSize> late;
@@ -98,11 +109,15 @@ class BoundProgram {
   DType result_type(std::size_t number = 0) const { return program_->results[number].dtype; }
   bool has_late_sizes() const { return !program_->late.empty(); }
 
-  /// Runs the program on the inputs' memory; `results` receives one fresh buffer per result.
+  /// Runs the program on the inputs' memory; `results` receives one buffer per result: fresh memory where it comes in
+  /// empty. Where results[r] comes in with memory, the result is written there. That must be the memory of input
+  /// Program::in_place[r] (inputs[in_place[r]] == results[r].data()), which nobody else can see or use, and every
+  /// result may come in so or not, call by call. Until the first such memory is written, a run that throws has changed
+  /// nothing; after that, it does not throw. Other inputs may share memory with each other, but not with that one.
   void run(void* const* inputs, Buffer* results) const;
   /// The same with results in memory of the caller's; of programs without late sizes among their results.
   void run_into(void* const* inputs, void* const* results) const;
-  /// The same for programs with late sizes, which also tell the results' sizes.
+  /// The same for programs with late sizes, which also tell the results' sizes; all of `results` come in empty.
   void run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const;
 
   std::size_t arena_bytes() const { return arena_bytes_; }

@@ -127,6 +127,7 @@ inline CompileOptions all_passes() { return without({}); }
 inline CompileOptions no_passes() {
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
+  names.push_back("plan");
   return without(names);
 }
 

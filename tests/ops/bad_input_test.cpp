@@ -99,7 +99,8 @@ TEST_F(BadInput, GradientsOfAnotherShape) {
     for (const Sizes& sizes : {Sizes{7}, Sizes{}, Sizes{0}, Sizes{5, 5, 5, 5, 5}}) {
       Tensor d = ones(Shape(sizes), output.dtype());
       expect_defined_behaviour(text(op->name, " with d ", Shape(sizes)), [&] {
-        GradientCall gradient(*op, inputs, attributes.view(), output, d, std::vector<bool>(inputs.size(), true));
+        GradientCall gradient(*op, inputs, attributes.view(), std::vector<Tensor>{output}, std::vector<Tensor>{d},
+                              std::vector<bool>(inputs.size(), true));
         op->gradient(gradient);
         for (const Tensor& result : gradient.results())
           if (result.defined()) (void)bytes_of(result);
