@@ -14,7 +14,7 @@ namespace {
 
 /// The layers whose call() runs on this thread, the innermost last.
 struct Running {
-  CustomLayer* layer;
+  CustomLayer* layer;   // null: what is called next belongs to none
   std::string segment;  // its part of the path
 };
 thread_local std::vector<Running> running;
@@ -22,8 +22,10 @@ thread_local bool inferring = false;  // build_from() runs: sizes that are symbo
 
 std::string running_path() {
   std::string path;
-  for (const Running& one : running)
+  for (const Running& one : running) {
+    if (!one.layer) path.clear();
     if (!one.segment.empty()) path += text(path.empty() ? "" : "/", one.segment);
+  }
   return path;
 }
 
@@ -50,7 +52,7 @@ class MemberSearch : public MemberVisitor {
 
 /// The layer's name within the layer that calls it; its own name when no layer does.
 std::string segment_of(CustomLayer& layer, Where where) {
-  if (running.empty()) return layer.name();
+  if (running.empty() || !running.back().layer) return layer.name();
   if (running.back().layer == &layer) return {};  // a model called by its own step: already on the path
   CustomLayer& parent = *running.back().layer;
   {
@@ -79,6 +81,7 @@ void ensure_built(CustomLayer& layer, const Tensor& x) {
   try {
     layer.build(x.shape());
   } catch (...) {
+    std::lock_guard weights(state.guard);
     state.weights.resize(before);  // a build that fails half-way is started anew
     throw;
   }
@@ -171,6 +174,7 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
 
 // --- the call
 
+LayerFrame::LayerFrame() { running.push_back({nullptr, {}}); }
 LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) { running.push_back({&layer, std::move(segment)}); }
 LayerFrame::~LayerFrame() { running.pop_back(); }
 

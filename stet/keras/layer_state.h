@@ -31,9 +31,11 @@ Tensor call_layer(CustomLayer& layer, const Tensor& x, bool training, Where wher
 /// is computed. A layer that cannot be traced is left as it is: it is built by its first call.
 void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where where);
 
-/// While it lives, layers called on this thread are those of `layer`, as inside its call().
+/// While it lives, layers called on this thread are those of `layer`, as inside its call(); or, without one, nobody's:
+/// what a loss or a metric calls is no part of the model that is trained.
 class LayerFrame {
  public:
+  LayerFrame();
   LayerFrame(CustomLayer& layer, std::string segment);
   ~LayerFrame();
   LayerFrame(const LayerFrame&) = delete;

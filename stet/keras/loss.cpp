@@ -111,6 +111,7 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
   for (const Tensor& operand : {y_true, y_pred})
     if (!operand.defined())
       throw UserError(error_text("the loss is given an undefined tensor", where, "it takes labels and predictions"));
+  LayerFrame nobody;
   try {
     auto [labels, predictions] = losses::same_rank(y_true, y_pred);
     auto* of_ours = dynamic_cast<LibraryLossBody*>(body_.get());

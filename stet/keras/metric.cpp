@@ -170,6 +170,7 @@ const std::string& Metric::name(Where where) const { return metric_body("name", 
 
 void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, Where where) const {
   CustomMetric& metric = metric_body("update_state", where);
+  LayerFrame nobody;
   try {
     metric.update_state(y_true, y_pred, sample_weight);
   } catch (const UserError& error) {

@@ -34,14 +34,14 @@ std::string class_name_of(const Body& body) {
   std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(typeid(body).name(), nullptr, nullptr, &status),
                                                std::free);
   std::string name = plain ? plain.get() : "Layer";
-  // Without namespaces (but not cut inside template arguments), and without the word that tells our bodies from
-  // handles.
+  const bool ours = name.starts_with("stet::keras::");
+  // Without namespaces, but not cut inside template arguments.
   std::size_t end = name.find('<');
   std::size_t colon = name.rfind("::", end);
   name = name.substr(colon == std::string::npos ? 0 : colon + 2,
                      end == std::string::npos ? end : end - (colon == std::string::npos ? 0 : colon + 2));
-  constexpr std::string_view suffix = "Body";
-  if (name.size() > suffix.size() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  constexpr std::string_view suffix = "Body";  // the word that tells our bodies from their handles
+  if (ours && name.size() > suffix.size() && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
   return name;
 }
 

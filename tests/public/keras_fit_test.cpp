@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "expect_error.h"
 #include "stet/stet.h"
@@ -239,6 +240,37 @@ TEST_F(KerasFit, ACustomStepIsOneProgram) {
   EXPECT_EQ(vae.weights()[0].variable.name(), "vae/encoder/dense/kernel");
   EXPECT_EQ(vae.predict(x).shape(), Shape({70, 784}));
   EXPECT_CONTAINS(error_of([&] { vae.evaluate(x); }), "Vae 'vae' was compiled without a loss");
+}
+
+TEST_F(KerasFit, ALossMayUseALayerOfItsOwn) {
+  auto [x, y] = samples(64);
+  keras::Sequential judge{keras::Input({3}), keras::Dense(2)}, model = small_model();
+  std::vector<float> before = judge.variables()[0].read().to_vector<float>();
+  model.compile({.optimizer = keras::SGD(0.1),
+                 .loss = [=](Tensor, Tensor p) { return mean(square(judge(p)), -1); },
+                 .metrics = {keras::Metric("judged", [=](Tensor, Tensor p) { return mean(abs(judge(p)), -1); })}});
+  keras::History history = model.fit(x, y, {.epochs = 5, .verbose = 0});
+  EXPECT_LT(history["loss"].back(), history["loss"].front());
+  EXPECT_EQ(judge.variables()[0].read().to_vector<float>(), before);  // not trained
+  EXPECT_EQ(model.train_function().trace_count(), 1);
+}
+
+TEST_F(KerasFit, ThreadsShareAModel) {
+  auto [x, y] = samples(64);
+  keras::Sequential model{keras::Dense(16, {.activation = relu}), keras::Dense(3)};  // built by one of them
+  std::vector<Floats> results(8);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      threads.emplace_back([&, i, x = x] {
+        for (int k = 0; k < 5; ++k)
+          results[i] = (i % 2 ? model(x) : model.predict(x, {.batch_size = 20})).to_vector<float>();
+      });
+  }
+  EXPECT_EQ(model.count_params(), 147);
+  EXPECT_EQ(model.predict_function().trace_count(), 1);
+  for (const Floats& result : results)
+    for (std::size_t i = 0; i < result.size(); ++i) EXPECT_NEAR(result[i], results[0][i], 1e-5);
 }
 
 // --- the bar and the table
