@@ -87,7 +87,9 @@ double ProgressBar::step_seconds(std::int64_t current) const {
 
 std::string ProgressBar::notes(bool last) const {
   std::string out;
-  if (tracing_seconds_ && !last) out += formatted(" (tracing %.1f s)", *tracing_seconds_);
+  if (tracing_seconds_ && !last)
+    out += *tracing_seconds_ < 0.1 ? formatted(" (tracing %.0f ms)", 1e3 * *tracing_seconds_)
+                                   : formatted(" (tracing %.1f s)", *tracing_seconds_);
   if (traces_ > 1) out += text(" · ", traces_, " traces");
   return out;
 }

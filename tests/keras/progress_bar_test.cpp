@@ -104,10 +104,10 @@ TEST_F(ProgressBarTest, NamesEveryRetrace) {
   progress.update(1, {});
   drawn();
   now += 0.01;
-  progress.traced(0.25, 2);  // drawn at once
+  progress.traced(0.0432, 2);  // drawn at once
   progress.update(2, {});
   std::string text = drawn();
-  EXPECT_NE(text.find(" (tracing 0.2 s) · 2 traces"), std::string::npos) << text;
+  EXPECT_NE(text.find(" (tracing 43 ms) · 2 traces"), std::string::npos) << text;
   now += 1;
   progress.update(3, {});
   text = drawn();

@@ -450,6 +450,40 @@ TEST_F(KerasFit, AnActivationThatDecides) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+struct Scale : keras::CustomLayer {
+  Variable gamma;
+  float start;
+  explicit Scale(float s) : start(s) {}
+  void build(const Shape& in) override { gamma = add_weight("gamma", {in[-1]}, {.initializer = "ones"}); }
+  Tensor call(const Tensor& x, const keras::Context& c) override { return c.training ? x * gamma : x * start; }
+};
+struct F1 : keras::CustomMetric {
+  F1() : CustomMetric("f1") {}
+  Variable tp = add_weight("tp"), fp = add_weight("fp"), fn = add_weight("fn");
+  void update_state(const Tensor& y, const Tensor& p, const Tensor&) override {
+    Tensor hit = p > 0.5f;
+    tp.assign_add(sum(cast(hit & (y == 1), f32)));
+    fp.assign_add(sum(cast(hit & (y == 0), f32)));
+    fn.assign_add(sum(cast(~hit & (y == 1), f32)));
+  }
+  Tensor result() override { return 2 * tp / (2 * tp + fp + fn); }
+};
+
+TEST_F(KerasFit, CustomPartsTogether) {
+  Tensor x = random::normal({100, 10}), y = cast(sum(x, 1, {.keepdims = true}) > 0, f32);
+  keras::Sequential m{keras::Input({10}), Scale{2.f}, keras::Dense(1)};
+  m.compile(
+      {.optimizer = keras::Adam(1e-2),
+       .loss = keras::losses::BinaryCrossentropy({.from_logits = true}),
+       .metrics = {F1{}, keras::metrics::BinaryAccuracy("accuracy", {.threshold = 0}), keras::Metric("mae", my_loss)}});
+  keras::History h = m.fit(x, y, {.epochs = 10, .verbose = 0, .validation_data = {x, y}});
+  EXPECT_LT(h["loss"].back(), h["loss"].front());
+  EXPECT_GT(h["f1"].back(), h["f1"].front());
+  EXPECT_EQ(h["val_mae"].size(), 10u);
+  m.fit({x, y}, {.epochs = 1, .verbose = 0});
+  EXPECT_EQ(m.train_function().trace_count(), 1);
+}
+
 TEST_F(KerasFit, AStepWithHandlesAsArguments) {
   keras::Dense model(10);
   keras::Adam optimizer;
