@@ -7,6 +7,7 @@
 
 #include "stet/base/text.h"
 #include "stet/core/eager.h"
+#include "stet/core/gradient.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
@@ -90,6 +91,32 @@ void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand>
     bool own = !adapts || i < first;
     out[i].dtype = own ? given[i].dtype() : any_tensor ? number_type(type, given[i]) : type;
   }
+}
+
+/// Scalars as tensors of the types that C++ numbers in their places would take.
+Tensor call_with_scalars(const OpDef& op, std::span<const In> given, AttributesView attributes) {
+  std::size_t first = op.dtypes.result == DTypeRule::selected ? 1 : 0;
+  std::optional<DType> type;
+  for (std::size_t i = first; i < given.size(); ++i)
+    if (given[i].kind() == In::Kind::tensor && !given[i].is_weak() && given[i].tensor().defined())
+      type = type ? promote(*type, given[i].tensor().dtype()) : given[i].tensor().dtype();
+  std::vector<Tensor> cast_ones;
+  cast_ones.reserve(given.size());
+  std::vector<In> operands;
+  for (const In& in : given) {
+    bool adapts = in.is_weak() && type && op.kind == Kind::map && op.body;
+    if (!in.is_weak()) {
+      operands.push_back(in);
+    } else if (!adapts) {
+      operands.emplace_back(in.tensor(), in.where());
+    } else {
+      bool real = is_floating(in.tensor().dtype());
+      DType wanted = real && !is_floating(*type) ? DType::f32 : !real && *type == DType::bool_ ? DType::i32 : *type;
+      cast_ones.push_back(core_ops.cast(In(in.tensor(), in.where()), wanted));
+      operands.emplace_back(cast_ones.back(), in.where());
+    }
+  }
+  return call(op, operands, attributes);
 }
 
 /// Operands as tensors, for those who remember them.
@@ -191,6 +218,8 @@ void throw_user_error(const char* op, std::span<const char* const> names, std::s
 }
 
 Tensor call(const OpDef& op, std::span<const In> given, AttributesView attributes) {
+  for (const In& in : given)
+    if (in.is_weak()) return call_with_scalars(op, given, attributes);
   std::array<Operand, 8> few;
   std::vector<Operand> many;
   std::span<Operand> operands(few.data(), given.size());

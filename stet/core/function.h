@@ -11,11 +11,15 @@
 
 #include "stet/base/export.h"
 #include "stet/base/where.h"
+#include "stet/core/signature.h"
 #include "stet/core/structure.h"
 
 namespace stet {
 
 struct FunctionOptions {
+  /// A promise about the tensor arguments, one per tensor: then there is one trace, calls that break the promise are
+  /// UserErrors, and host code may not decide by sizes that it leaves unknown (TraceError).
+  std::vector<TensorSpec> signature = {};
   /// Traces kept; beyond that the one that served fewest calls goes, with a warning.
   int max_traces = 16;
 };
@@ -36,9 +40,17 @@ class STET_API FunctionBase {
 
  protected:
   /// Runs the callable on leaves and flattens what it returns.
-  using Body = std::function<Leaves(const Leaves&)>;
-  FunctionBase(std::string_view name, std::size_t arity, Body body, FunctionOptions options, Where where);
-  Leaves call(Leaves arguments, std::vector<int> leaf_arguments, Where where) const;
+  using HostCode = std::function<Leaves(const Leaves&)>;
+  FunctionBase(std::string_view name, std::size_t arity, HostCode body, FunctionOptions options, Where where);
+  /// What a call gave: the structure of the results, and the tensors in it.
+  struct Results {
+    const Leaves* form = nullptr;
+    ResultTensors tensors = {};
+    std::shared_ptr<const void> owner = {};  // of the form, where it is not kept otherwise until the next call
+  };
+  /// Serves a call whose like this thread has served just before. False: nothing was done.
+  bool hit(const LeafViews& arguments, Results& results, Where where) const;
+  void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
 
  private:
   std::shared_ptr<State> state_;
@@ -66,6 +78,18 @@ class Function<R(A...)> : public FunctionBase {
       : FunctionBase(name, sizeof...(A), erased(std::move(callable)), options, where) {}
 
   R operator()(A... arguments, Where where = Where::here()) const {
+    LeafViews views;
+    (structure::Of<std::remove_cvref_t<A>>::view(arguments, views), ...);
+    Results results;
+    if (!hit(views, results, where)) miss(results, where, arguments...);
+    if constexpr (!std::is_void_v<R>) {
+      LeafReader reader(*results.form, results.tensors.begin());
+      return structure::Of<R>::read(reader);
+    }
+  }
+
+ private:
+  void miss(Results& results, Where where, const std::remove_cvref_t<A>&... arguments) const {
     Leaves leaves;
     std::vector<int> owners;
     int number = 0;
@@ -74,15 +98,9 @@ class Function<R(A...)> : public FunctionBase {
       owners.resize(leaves.size(), number++);
     };
     (one(arguments), ...);
-    Leaves results = call(std::move(leaves), std::move(owners), where);
-    if constexpr (!std::is_void_v<R>) {
-      LeafReader reader(results);
-      return structure::Of<R>::read(reader);
-    }
+    call(std::move(leaves), std::move(owners), results, where);
   }
-
- private:
-  static Body erased(std::function<R(A...)> callable) {
+  static HostCode erased(std::function<R(A...)> callable) {
     return [callable = std::move(callable)](const Leaves& leaves) {
       LeafReader reader(leaves);
       std::tuple<std::remove_cvref_t<A>...> arguments{structure::Of<std::remove_cvref_t<A>>::read(reader)...};

@@ -2,22 +2,20 @@
 
 #include <ostream>
 
+#include "stet/base/text.h"
+
 namespace stet {
 
-std::ostream& operator<<(std::ostream& out, const ShapeSpec& shape) {
-  out << "[";
-  const char* between = "";
-  for (const DimSpec& dim : shape.dims) {
-    out << between;
-    if (dim.size)
-      out << *dim.size;
-    else
-      out << (dim.name.empty() ? std::string("?") : dim.name);
-    between = ",";
-  }
-  return out << "]";
+std::string ShapeSpec::str() const {
+  std::vector<std::string> sizes;
+  for (const DimSpec& dim : dims)
+    sizes.push_back(dim.size ? std::to_string(*dim.size) : dim.name.empty() ? "?" : dim.name);
+  return text("[", joined(sizes, ","), "]");
 }
 
-std::ostream& operator<<(std::ostream& out, const TensorSpec& spec) { return out << spec.dtype << spec.shape; }
+std::string TensorSpec::str() const { return text(dtype, shape); }
+
+std::ostream& operator<<(std::ostream& out, const ShapeSpec& shape) { return out << shape.str(); }
+std::ostream& operator<<(std::ostream& out, const TensorSpec& spec) { return out << spec.str(); }
 
 }  // namespace stet

@@ -42,6 +42,7 @@ class ShapeSpec {
   explicit ShapeSpec(std::vector<DimSpec> sizes) : dims(std::move(sizes)) {}
 
   int rank() const { return static_cast<int>(dims.size()); }
+  STET_API std::string str() const;  // "[batch,10,?]"
   std::vector<DimSpec> dims = {};
 };
 
@@ -50,11 +51,10 @@ struct TensorSpec {
   DType dtype = DType::f32;
   ShapeSpec shape = {};
   std::string name = {};
+  STET_API std::string str() const;  // "f32[batch,10]"
 };
 
-/// "[batch,10,?]".
 STET_API std::ostream& operator<<(std::ostream&, const ShapeSpec&);
-/// "f32[batch,10]".
 STET_API std::ostream& operator<<(std::ostream&, const TensorSpec&);
 
 }  // namespace stet

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <tuple>
 #include <type_traits>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "stet/core/handle.h"
+#include "stet/core/in.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 
@@ -46,29 +48,89 @@ struct Leaf {
 };
 using Leaves = std::vector<Leaf>;
 
+/// A leaf as a call that has been made before looks at it: nothing is copied.
+struct LeafView {
+  const Tensor* tensor = nullptr;  // or
+  std::uint64_t bits = 0;          // of a number, a count; the identity of a Variable or an object
+};
+/// The leaves of a call's arguments. Calls with more are served without the shortest way.
+class LeafViews {
+ public:
+  static constexpr std::size_t most = 16;
+  void add(LeafView view) {
+    if (count_ < most) views_[count_] = view;
+    ++count_;
+  }
+  bool complete() const { return count_ <= most; }
+  std::size_t size() const { return count_; }
+  const LeafView& operator[](std::size_t i) const { return views_[i]; }
+
+ private:
+  std::size_t count_ = 0;
+  LeafView views_[most];
+};
+
+/// Gives leaves one after the other; tensors from a list of their own where there is one.
 class LeafReader {
  public:
   explicit LeafReader(const Leaves& leaves) : leaves_(leaves) {}
+  LeafReader(const Leaves& form, Tensor* tensors) : leaves_(form), tensors_(tensors) {}
   const Leaf& next() { return leaves_[at_++]; }
+  Tensor next_tensor() {
+    const Leaf& leaf = leaves_[at_++];
+    return tensors_ ? std::move(*tensors_++) : leaf.value;
+  }
 
  private:
   const Leaves& leaves_;
+  Tensor* tensors_ = nullptr;
   std::size_t at_ = 0;
+};
+
+/// The tensors of a call's results.
+class ResultTensors {
+ public:
+  void add(Tensor tensor) {
+    if (count_ < few_.size())
+      few_[count_] = std::move(tensor);
+    else
+      spill(std::move(tensor));
+    ++count_;
+  }
+  std::size_t size() const { return count_; }
+  Tensor* begin() { return many_.empty() ? few_.data() : many_.data(); }
+
+ private:
+  void spill(Tensor tensor) {
+    if (many_.empty()) many_.assign(std::make_move_iterator(few_.begin()), std::make_move_iterator(few_.end()));
+    many_.push_back(std::move(tensor));
+  }
+  std::array<Tensor, 4> few_;
+  std::vector<Tensor> many_;
+  std::size_t count_ = 0;
 };
 
 namespace structure {
 
 template <class T>
-struct Of;  // write(const T&, Leaves&), read(LeafReader&) -> T
+struct Of;  // write(const T&, Leaves&), view(const T&, LeafViews&), read(LeafReader&) -> T
 
 template <>
 struct Of<Tensor> {
   static void write(const Tensor& v, Leaves& out) { out.push_back({.kind = Leaf::tensor, .value = v}); }
-  static Tensor read(LeafReader& in) { return in.next().value; }
+  static void view(const Tensor& v, LeafViews& out) { out.add({.tensor = &v}); }
+  static Tensor read(LeafReader& in) { return in.next_tensor(); }
+};
+template <>
+struct Of<Scalar> {
+  static void write(const Scalar& v, Leaves& out) { Of<Tensor>::write(v.tensor(), out); }
+  static void view(const Scalar& v, LeafViews& out) { out.add({.tensor = &v.tensor()}); }
+  static Scalar read(LeafReader& in) { return Scalar(in.next_tensor()); }
 };
 template <>
 struct Of<Variable> {
   static void write(const Variable& v, Leaves& out) { out.push_back({.kind = Leaf::variable, .state = v}); }
+  static void view(const Variable& v, LeafViews& out) { out.add({.bits = v.id()}); }
   static Variable read(LeafReader& in) { return in.next().state; }
 };
 template <Handle T>
@@ -77,19 +139,29 @@ struct Of<T> {
     std::shared_ptr<Body> body = v.body();
     out.push_back({.kind = Leaf::object, .bits = body ? body->object_id() : 0, .body = body});
   }
+  static void view(const T& v, LeafViews& out) {
+    std::shared_ptr<Body> body = v.body();
+    out.add({.bits = body ? body->object_id() : 0});
+  }
   static T read(LeafReader& in) { return T::from_body(in.next().body); }
 };
 template <Number T>
 struct Of<T> {
-  static void write(const T& v, Leaves& out) {
-    Leaf leaf{.kind = Leaf::number,
-              .dtype = std::is_same_v<T, bool>       ? DType::bool_
-                       : std::is_floating_point_v<T> ? DType::f64
-                                                     : DType::i64};
-    static_assert(sizeof(T) <= 8);
-    std::memcpy(&leaf.bits, &v, sizeof v);
-    out.push_back(leaf);
+  static_assert(sizeof(T) <= 8, "an argument of a traced function is at most 64 bits wide");
+  static std::uint64_t bits_of(const T& v) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &v, sizeof v);
+    return bits;
   }
+  static void write(const T& v, Leaves& out) {
+    out.push_back({.kind = Leaf::number,
+                   .dtype = std::is_same_v<T, bool>       ? DType::bool_
+                            : std::is_same_v<T, float>    ? DType::f32
+                            : std::is_floating_point_v<T> ? DType::f64
+                                                          : DType::i64,
+                   .bits = bits_of(v)});
+  }
+  static void view(const T& v, LeafViews& out) { out.add({.bits = bits_of(v)}); }
   static T read(LeafReader& in) {
     T v;
     std::memcpy(&v, &in.next().bits, sizeof v);
@@ -101,6 +173,9 @@ struct Of<std::tuple<T...>> {
   static void write(const std::tuple<T...>& v, Leaves& out) {
     std::apply([&](const T&... e) { (Of<T>::write(e, out), ...); }, v);
   }
+  static void view(const std::tuple<T...>& v, LeafViews& out) {
+    std::apply([&](const T&... e) { (Of<T>::view(e, out), ...); }, v);
+  }
   static std::tuple<T...> read(LeafReader& in) { return std::tuple<T...>{Of<T>::read(in)...}; }
 };
 template <class A, class B>
@@ -108,6 +183,10 @@ struct Of<std::pair<A, B>> {
   static void write(const std::pair<A, B>& v, Leaves& out) {
     Of<A>::write(v.first, out);
     Of<B>::write(v.second, out);
+  }
+  static void view(const std::pair<A, B>& v, LeafViews& out) {
+    Of<A>::view(v.first, out);
+    Of<B>::view(v.second, out);
   }
   static std::pair<A, B> read(LeafReader& in) {
     A first = Of<A>::read(in);
@@ -119,6 +198,10 @@ struct Of<std::vector<T>> {
   static void write(const std::vector<T>& v, Leaves& out) {
     out.push_back({.kind = Leaf::count, .bits = v.size()});
     for (const T& e : v) Of<T>::write(e, out);
+  }
+  static void view(const std::vector<T>& v, LeafViews& out) {
+    out.add({.bits = v.size()});
+    for (const T& e : v) Of<T>::view(e, out);
   }
   static std::vector<T> read(LeafReader& in) {
     std::vector<T> v;
@@ -135,6 +218,10 @@ struct Of<T> {
   static void write(const T& v, Leaves& out) {
     const_cast<T&>(v).stet_fields(
         [&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::write(field, out); });
+  }
+  static void view(const T& v, LeafViews& out) {
+    const_cast<T&>(v).stet_fields(
+        [&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::view(field, out); });
   }
   static T read(LeafReader& in) {
     T v{};

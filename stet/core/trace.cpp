@@ -108,13 +108,6 @@ Tensor same_traced_value(const Tensor& tensor) {
   return Tensor(node);
 }
 
-Tensor Trace::add_argument(DType dtype, std::span<const std::int64_t> sizes, const std::string& name) {
-  Shape shape;
-  for (std::size_t axis = 0; axis < sizes.size(); ++axis)
-    shape.push_back(symbols_->symbol(text(name, "_", axis), sizes[axis]));
-  return traced(graph.add_input({dtype, shape}));
-}
-
 ValueId Trace::lift(const Tensor& tensor, Where where) {
   const TensorNode& node = defined_node(tensor, "tracing", where);
   if (node.traced) {

@@ -47,8 +47,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// A tensor argument: one symbol per axis, with its size in this call as the hint.
-  Tensor add_argument(DType dtype, std::span<const std::int64_t> sizes, const std::string& name);
+  /// A tensor argument, its sizes symbols of symbols() with their values in this call as hints.
+  Tensor add_argument(ValueType type) { return traced(graph.add_input(std::move(type))); }
   /// An op of the program.
   Tensor record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where);
   /// A size as a scalar of the program.

@@ -9,7 +9,7 @@
 
 namespace stet::data {
 
-/// Memory for `rows` rows of a batch; a UserError naming `what` when there is none.
+/// Memory for `rows` rows of a batch; a UserError with their type and number when there is none.
 Buffer memory_for_rows(std::int64_t rows, std::int64_t row_bytes, DType dtype, std::span<const std::int64_t> row_sizes,
                        Where where);
 /// A tensor of `rows` rows over a buffer that holds at least so many. UserError if that makes too many axes.

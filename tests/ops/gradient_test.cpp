@@ -45,7 +45,8 @@ double largest(const Tensor& tensor) {
 
 std::vector<Tensor> gradients_of(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
                                  const Tensor& output, const Tensor& d) {
-  GradientCall gradient(op, inputs, attributes.view(), output, d, std::vector<bool>(inputs.size(), true));
+  GradientCall gradient(op, inputs, attributes.view(), std::vector<Tensor>{output}, std::vector<Tensor>{d},
+                        std::vector<bool>(inputs.size(), true));
   op.gradient(gradient);
   return gradient.results();
 }

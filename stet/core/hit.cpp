@@ -1,0 +1,114 @@
+#include "stet/core/hit.h"
+
+#include <array>
+#include <atomic>
+
+#include "stet/core/tensor_node.h"
+
+namespace stet {
+namespace {
+
+std::atomic<std::uint64_t> current_epoch{1};
+std::atomic<std::uint64_t> last_function{0};
+
+constexpr std::size_t sets = 16, ways = 4;
+struct Slots {
+  std::array<std::array<HitSlot, ways>, sets> of;
+  std::uint32_t clock = 0;
+};
+
+// A plain pointer costs one load; the owner beside it frees the slots when the thread ends.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Slots* slots = nullptr;
+struct SlotsOwner {
+  std::unique_ptr<Slots> owned;
+  ~SlotsOwner() { slots = nullptr; }
+};
+
+Slots& slots_of_this_thread() {
+  if (!slots) {
+    thread_local SlotsOwner owner;
+    owner.owned = std::make_unique<Slots>();
+    slots = owner.owned.get();
+  }
+  return *slots;
+}
+
+std::uint64_t word_of(const TensorNode& node) {
+  return static_cast<std::uint64_t>(node.dtype) << 8 | static_cast<std::uint64_t>(node.rank);
+}
+
+bool matches(const HitSlot& slot, const LeafViews& leaves) {
+  if (slot.leaf_count != leaves.size()) return false;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const LeafView& leaf = leaves[i];
+    if (!leaf.tensor) {
+      if (slot.leaves[i] != leaf.bits) return false;
+      continue;
+    }
+    const TensorNode* node = leaf.tensor->node();
+    if (!node || node->traced || !node->dense || slot.leaves[i] != word_of(*node)) return false;
+    for (int axis = 0; axis < node->rank; ++axis)
+      if (slot.sizes[next++] != node->sizes[axis]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t next_function_id() { return ++last_function; }
+
+HitSlot* find_hit(std::uint64_t function, const LeafViews& leaves) {
+  if (!slots || !leaves.complete()) return nullptr;
+  std::uint64_t epoch = current_epoch.load(std::memory_order_acquire);
+  for (HitSlot& slot : slots->of[function % sets]) {
+    if (slot.function != function) continue;
+    if (slot.epoch != epoch) {
+      slot = HitSlot();
+      continue;
+    }
+    if (!matches(slot, leaves)) continue;
+    slot.last_use = ++slots->clock;
+    return &slot;
+  }
+  return nullptr;
+}
+
+void remember_hit(std::uint64_t function, const Leaves& leaves, std::shared_ptr<Entry> entry,
+                  std::shared_ptr<const BoundProgram> bound, std::shared_ptr<const CallVariables> variables) {
+  if (leaves.size() > LeafViews::most) return;
+  Slots& all = slots_of_this_thread();
+  HitSlot* oldest = nullptr;
+  for (HitSlot& slot : all.of[function % sets])
+    if (!oldest || slot.last_use < oldest->last_use) oldest = &slot;
+  HitSlot made;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind != Leaf::tensor) {
+      made.leaves[i] = leaves[i].kind == Leaf::variable ? leaves[i].state.id() : leaves[i].bits;
+      continue;
+    }
+    const TensorNode& node = *leaves[i].value.node();
+    made.leaves[i] = word_of(node);
+    if (next + node.rank > HitSlot::most_sizes) return;
+    for (int axis = 0; axis < node.rank; ++axis) made.sizes[next++] = node.sizes[axis];
+  }
+  made.function = function;
+  made.epoch = current_epoch.load(std::memory_order_acquire);
+  made.entry = std::move(entry);
+  made.bound = std::move(bound);
+  made.variables = std::move(variables);
+  made.leaf_count = static_cast<std::uint32_t>(leaves.size());
+  made.last_use = ++all.clock;
+  *oldest = std::move(made);
+}
+
+void forget_hits() {
+  current_epoch.fetch_add(1, std::memory_order_acq_rel);
+  if (!slots) return;
+  for (auto& set : slots->of)
+    for (HitSlot& slot : set)
+      if (slot.function != 0) slot = HitSlot();
+}
+
+}  // namespace stet

@@ -1,0 +1,36 @@
+// The shortest way of a call: each thread keeps the last calls it served, with everything that was decided for them. A
+// call that looks the same is served from there: no lock, no map, no copy of the arguments. Private to core/.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "stet/core/function_entry.h"
+
+namespace stet {
+
+/// A call that was served. It keeps its trace alive until the slot is used for another call or forgotten.
+struct HitSlot {
+  std::uint64_t function = 0;
+  std::uint64_t epoch = 0;
+  std::shared_ptr<Entry> entry;
+  std::shared_ptr<const BoundProgram> bound;
+  std::shared_ptr<const CallVariables> variables;
+  std::uint32_t leaf_count = 0;
+  std::uint32_t last_use = 0;
+  /// Of a tensor dtype and rank, of any other leaf its bits; then the sizes of all tensors, one after the other.
+  std::uint64_t leaves[LeafViews::most];
+  static constexpr std::size_t most_sizes = 32;
+  std::int64_t sizes[most_sizes];
+};
+
+/// Numbers that are never used again.
+std::uint64_t next_function_id();
+/// The slot for a call that looks like this one; null when there is none. Of tensors: dense, and not traced.
+HitSlot* find_hit(std::uint64_t function, const LeafViews& leaves);
+void remember_hit(std::uint64_t function, const Leaves& leaves, std::shared_ptr<Entry> entry,
+                  std::shared_ptr<const BoundProgram> bound, std::shared_ptr<const CallVariables> variables);
+/// All slots of all threads stop counting: a trace was dropped. This thread's are emptied now, the others' when they
+/// are met.
+void forget_hits();
+
+}  // namespace stet
