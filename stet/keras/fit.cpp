@@ -37,6 +37,9 @@ ProgressBar make_bar(std::optional<std::int64_t> target, int verbose) {
 void check_batch_size(const char* call, const char* option, std::int64_t size, Where where) {
   if (size <= 0) refuse(text(call, ": ", option, " = ", size), where, "a batch has at least one sample");
 }
+void check_steps(const char* call, const char* option, std::int64_t steps, Where where) {
+  if (steps < 0) refuse(text(call, ": ", option, " = ", steps), where, "0 stands for all batches");
+}
 void check_verbose(const char* call, int verbose, Where where) {
   if (verbose < verbose_auto || verbose > 2)
     refuse(text(call, ": verbose = ", verbose), where, "0: silent, 1: a progress bar, 2: one line per epoch");
@@ -48,9 +51,8 @@ void check_options(const FitOptions& options, Where where) {
   if (!(options.validation_split >= 0 && options.validation_split < 1))
     refuse(text("fit: validation_split = ", options.validation_split), where, "it is at least 0 and below 1");
   if (options.initial_epoch < 0) refuse(text("fit: initial_epoch = ", options.initial_epoch), where, "it is 0 or more");
-  if (options.steps_per_epoch < 0 || options.validation_steps < 0)
-    refuse(text("fit: ", options.steps_per_epoch < 0 ? "steps_per_epoch" : "validation_steps", " is negative"), where,
-           "0 stands for all batches");
+  check_steps("fit", "steps_per_epoch", options.steps_per_epoch, where);
+  check_steps("fit", "validation_steps", options.validation_steps, where);
   if (options.validation_batch_size < 0)
     refuse(text("fit: validation_batch_size = ", options.validation_batch_size), where, "0 stands for batch_size");
   if (options.validation_freq < 1)
@@ -233,6 +235,7 @@ Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) 
   check_compiled(model, "evaluate", where);
   check_batch_size("evaluate", "batch_size", options.batch_size, where);
   check_verbose("evaluate", options.verbose, where);
+  check_steps("evaluate", "steps", options.steps, where);
   if (!data.defined()) refuse("evaluate: there is no data", where, "give it tensors or a Dataset");
   CallingLine line(where);
   Results results;
@@ -245,6 +248,7 @@ Tensor Model::predict(const Data& data, PredictOptions options, Where where) con
   CustomModel& model = model_body("predict", where);
   check_batch_size("predict", "batch_size", options.batch_size, where);
   check_verbose("predict", options.verbose, where);
+  check_steps("predict", "steps", options.steps, where);
   if (!data.defined()) refuse("predict: there is no data", where, "give it tensors or a Dataset");
   CallingLine line(where);
   std::shared_ptr<Step> step = step_of(model, &Training::predict, "predict_step", [&model](const Batch& batch) {

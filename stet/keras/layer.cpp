@@ -218,7 +218,7 @@ void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where w
   InitScope outside;  // a model made while another function is traced is no part of it
   const bool before = std::exchange(inferring, true);
   try {
-    Function build = function("build(unknown_sizes)", run);
+    Function build = function("build(batch)", run);
     build(zeros(Shape(hints)), where);
   } catch (const Built&) {
   } catch (const TraceError&) {
@@ -258,7 +258,12 @@ Tensor Layer::operator()(const Tensor& x, CallOptions options, Where where) cons
 }
 
 const std::string& Layer::name(Where where) const { return layer_body("name", where).name(); }
-bool Layer::built() const { return body_ && layer_body("built", {}).state().built; }
+bool Layer::built() const {
+  if (!body_) return false;
+  LayerState& state = layer_body("built", {}).state();
+  std::lock_guard lock(state.guard);
+  return state.output.has_value();
+}
 
 std::vector<Weight> Layer::weights() const { return inventory(layer_body("weights", {})).weights; }
 

@@ -117,7 +117,7 @@ class STET_API Layer {
 
   bool defined() const { return body_ != nullptr; }
   const std::string& name(Where where = Where::here()) const;
-  /// Has been called (or built), so that all weights are there.
+  /// Has been called, or built from an Input: all weights are there.
   bool built() const;
   /// All weights, each once: its own in the order they were added, then those of its members. Empty before it is built.
   std::vector<Weight> weights() const;

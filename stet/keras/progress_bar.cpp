@@ -70,6 +70,10 @@ std::string metric_text(double value) {
 ProgressBar::ProgressBar(std::ostream& out, ProgressOptions options)
     : out_(out), options_(std::move(options)), start_(options_.seconds()), last_drawn_(start_ - 1) {}
 
+ProgressBar::~ProgressBar() {
+  if (line_open_) out_ << "\n" << std::flush;
+}
+
 std::string ProgressBar::bar(std::int64_t current) const {
   if (!options_.target) return counted(current, {});
   std::int64_t done = *options_.target > 0 ? std::min<std::int64_t>(cells * current / *options_.target, cells) : cells;
@@ -102,6 +106,7 @@ void ProgressBar::put(std::string line, bool last) {
   if (last) out += "\n";
   out_ << out << std::flush;
   columns_drawn_ = width;
+  line_open_ = !last;
   last_drawn_ = options_.seconds();
 }
 

@@ -21,6 +21,10 @@ class ProgressBar {
  public:
   using Values = std::vector<std::pair<std::string, double>>;
   ProgressBar(std::ostream& out, ProgressOptions options);
+  /// Ends a line that finish() did not: what an error says goes below it.
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
 
   /// A bar that stands still, before a first step that will be traced.
   void tracing(const std::string& function);
@@ -47,6 +51,7 @@ class ProgressBar {
   std::optional<double> tracing_seconds_;  // of the step that has just ended
   int traces_ = 0;
   std::size_t columns_drawn_ = 0;
+  bool line_open_ = false;
 };
 
 /// "0.4321", "1.0000e-04", "nan".

@@ -59,7 +59,7 @@ Sequential::Sequential(std::initializer_list<Layer> layers, SequentialOptions op
 
 void Sequential::add(const Layer& layer, Where where) const {
   auto& body = static_cast<SequentialBody&>(layer_body("add", where));
-  if (body.state().built && !body.layers.empty() && !dynamic_cast<InputLayerBody*>(body.layers[0].body().get()))
+  if (built() && !body.layers.empty() && !dynamic_cast<InputLayerBody*>(body.layers[0].body().get()))
     throw UserError(error_text(text("add: ", body.description(), " has been called already"), where,
                                "add all layers before the first call, or make another Sequential around it"));
   check_layer(layer, body.layers, where);

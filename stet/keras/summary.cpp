@@ -90,7 +90,7 @@ std::string table(const std::vector<Row>& rows) {
 
 std::string Model::summary_text(Where where) const {
   CustomModel& model = model_body("summary", where);
-  if (!model.state().built)
+  if (!built())
     throw UserError(error_text(text("summary: ", model.description(), " is not built, its shapes are not known"), where,
                                "call it on a batch, fit it, or start it with keras::Input({…})"));
   std::vector<Row> rows{{"Layer (type)", "Output Shape", "Param #"}};

@@ -98,6 +98,16 @@ TEST_F(ProgressBarTest, SaysNothingWhenSilent) {
   EXPECT_EQ(drawn(), "");
 }
 
+TEST_F(ProgressBarTest, EndsItsLineWhenAStepThrows) {
+  {
+    ProgressBar progress = bar(10, 1, true);
+    now += 1;
+    progress.update(1, {});
+    drawn();
+  }
+  EXPECT_EQ(drawn(), "\n");
+}
+
 TEST_F(ProgressBarTest, NamesEveryRetrace) {
   ProgressBar progress = bar(10, 1, true);
   now += 1;

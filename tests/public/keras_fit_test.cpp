@@ -339,6 +339,23 @@ TEST_F(KerasFit, SummaryIsKerass) {
   EXPECT_CONTAINS(unbuilt.summary_text(), "(None, 3)");
 }
 
+TEST_F(KerasFit, ALayerThatReadsValuesRunsEagerly) {
+  struct Reading : keras::CustomLayer {
+    Tensor call(const Tensor& x, const keras::Context&) override { return x * sum(x).item<float>(); }
+  };
+  keras::Sequential model{keras::Input({5}), Reading{}, keras::Dense(2)};
+  EXPECT_FALSE(model.built());
+  EXPECT_CONTAINS(error_of([&] { model.summary(); }), "is not built");
+  Tensor x = random::normal({64, 5}), y = random::normal({64, 2});
+  model.compile({.loss = "mse", .run_eagerly = true});
+  model.fit(x, y, {.verbose = 0});
+  EXPECT_TRUE(model.built());
+  EXPECT_CONTAINS(error_of([&] { model.train_function(); }), "unless steps run eagerly");
+  model.compile({.loss = "mse"});
+  EXPECT_CONTAINS(error_of([&] { model.fit(x, y, {.verbose = 0}); }),
+                  "item: the value of f32[] does not exist while 'train_step' is being traced");
+}
+
 TEST_F(KerasFit, SummaryCountsTheOptimizer) {
   auto [x, y] = samples(32);
   keras::Sequential model = small_model();
@@ -371,7 +388,7 @@ TEST_F(KerasFit, ErrorsSayWhatToDo) {
   expect(error_of([&] { model.fit(x[range(0, 1)], y[range(0, 1)], {.validation_split = 0.5}); }),
          "validation_split = 0.5 of 1 samples leaves none to train on");
   expect(error_of([&] { model.fit(x, y, {.validation_freq = 0}); }), "fit: validation_freq = 0");
-  expect(error_of([&] { model.fit(x, y, {.steps_per_epoch = -1}); }), "fit: steps_per_epoch is negative");
+  expect(error_of([&] { model.fit(x, y, {.steps_per_epoch = -1}); }), "fit: steps_per_epoch = -1");
   expect(error_of([&] { model.fit(x[range(0, 0)], y[range(0, 0)], {.verbose = 0}); }), "fit: the data is empty");
   expect(error_of([&] { model.fit(keras::Data()); }), "fit: there is no data");
   expect(error_of([&] { model.fit(x, {.verbose = 0}); }), "the data has no labels, which the loss needs");
@@ -383,6 +400,7 @@ TEST_F(KerasFit, ErrorsSayWhatToDo) {
   expect(error_of([&] { model.predict(ones({40, 6})); }), "the model takes f32[batch,5] and was given f32[32,6]");
   expect(error_of([&] { model.predict(x, {.batch_size = -3}); }), "predict: batch_size = -3");
   expect(error_of([&] { model.predict(x[range(0, 0)]); }), "predict: the data is empty");
+  expect(error_of([&] { model.predict(x, {.steps = -1}); }), "predict: steps = -1");
   std::string error = error_of([&] { model.fit(x, ones({40, 3}), {.verbose = 0}); });
   expect(error, "labels f32[32,3] do not fit predictions f32[32,3]");
   EXPECT_EQ(model.optimizer().iterations().read().item<std::int64_t>(), 0);
