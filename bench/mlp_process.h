@@ -47,8 +47,8 @@ int print_losses() {
 
 template <class Side>
 int time_sizes() {
-  constexpr std::int64_t batch_sizes[] = {32, 64, 96, 128, 17, 33,  65,  100, 7,  1,  2,  3, 50, 60,
-                                          70, 80, 90, 110, 120, 55, 44, 22,  11, 5,  9,  13, 127, 32};
+  constexpr std::int64_t batch_sizes[] = {32, 64, 96, 128, 17,  33, 65, 100, 7,  1, 2, 3,  50,  60,
+                                          70, 80, 90, 110, 120, 55, 44, 22,  11, 5, 9, 13, 127, 32};
   Side side;
   std::vector<decltype(side.prepare(Batch{}))> batches;
   for (std::int64_t size : batch_sizes) batches.push_back(side.prepare(make_batch(size, 0)));

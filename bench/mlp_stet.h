@@ -49,7 +49,8 @@ class StetSide {
   };
   StetSide() { stet::set_thread_count(2); }
   Prepared prepare(const Batch& batch) const {
-    return {stet::tensor(batch.x, stet::Shape{batch.size, inputs}), stet::tensor(batch.labels, stet::Shape{batch.size})};
+    return {stet::tensor(batch.x, stet::Shape{batch.size, inputs}),
+            stet::tensor(batch.labels, stet::Shape{batch.size})};
   }
   float step(const Prepared& batch) { return step_(batch.x, batch.labels).item<float>(); }
   int traces() const { return step_.trace_count(); }
