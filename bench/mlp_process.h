@@ -3,6 +3,7 @@
 //
 //   mlp_… time <batch>    prints the median and the least microseconds of a warm step
 //   mlp_… loss            prints the losses of steps 1 and 100, on batches of 32
+//   mlp_… first           prints the milliseconds of a process's first step, with a batch of 32
 //   mlp_… sizes           prints the seconds of 28 steps with 27 batch sizes, and the number of traces
 //
 // A side has `prepare(batch)`, which puts a batch where its library wants it, `step(prepared)`, which trains on it and
@@ -46,6 +47,16 @@ int print_losses() {
 }
 
 template <class Side>
+int time_first() {
+  Side side;
+  auto batch = side.prepare(make_batch(32, 0));
+  double begin = now_ns();
+  side.step(batch);
+  std::printf("%.4f\n", (now_ns() - begin) * 1e-6);
+  return 0;
+}
+
+template <class Side>
 int time_sizes() {
   constexpr std::int64_t batch_sizes[] = {32, 64, 96, 128, 17,  33, 65, 100, 7,  1, 2, 3,  50,  60,
                                           70, 80, 90, 110, 120, 55, 44, 22,  11, 5, 9, 13, 127, 32};
@@ -62,8 +73,9 @@ template <class Side>
 int process_main(int count, char** arguments) {
   if (count == 3 && std::strcmp(arguments[1], "time") == 0) return time_steps<Side>(std::atoll(arguments[2]));
   if (count == 2 && std::strcmp(arguments[1], "loss") == 0) return print_losses<Side>();
+  if (count == 2 && std::strcmp(arguments[1], "first") == 0) return time_first<Side>();
   if (count == 2 && std::strcmp(arguments[1], "sizes") == 0) return time_sizes<Side>();
-  std::fprintf(stderr, "usage: %s time <batch> | loss | sizes\n", arguments[0]);
+  std::fprintf(stderr, "usage: %s time <batch> | loss | first | sizes\n", arguments[0]);
   return 2;
 }
 
