@@ -7,10 +7,18 @@
 namespace bench::hand {
 namespace {
 
-void pause() {
+/// Waits until a condition holds. It spins, as the wait is short; when it is not, another process may have the core that
+/// the other thread needs, and the two must not sit on one core with the wrong one running.
+template <class Condition>
+void wait_until(const Condition& condition) {
+  for (int spins = 0; !condition(); ++spins)
+    if (spins < 4096) {
 #if defined(__x86_64__)
-  __builtin_ia32_pause();
+      __builtin_ia32_pause();
 #endif
+    } else {
+      std::this_thread::yield();
+    }
 }
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -121,14 +129,14 @@ void Network::work() {
       kernels_.run(state_, phase, chunk);
     arrived_.fetch_add(1, std::memory_order_acq_rel);
     std::int64_t all = (barriers + at + 1) * threads_;
-    while (arrived_.load(std::memory_order_acquire) < all) pause();
+    wait_until([&] { return arrived_.load(std::memory_order_acquire) >= all; });
   }
 }
 
 void Network::worker() {
   for (std::int64_t done = 0;; ++done) {
-    std::int64_t generation;
-    while ((generation = generation_.load(std::memory_order_acquire)) == done) pause();
+    std::int64_t generation = 0;
+    wait_until([&] { return (generation = generation_.load(std::memory_order_acquire)) != done; });
     if (generation < 0) return;
     work();
   }
