@@ -7,8 +7,8 @@
 namespace bench::hand {
 namespace {
 
-/// Waits until a condition holds. It spins, as the wait is short; when it is not, another process may have the core that
-/// the other thread needs, and the two must not sit on one core with the wrong one running.
+/// Waits until a condition holds. It spins, as the wait is short; when it is not, another process may have the core
+/// that the other thread needs, and the two must not sit on one core with the wrong one running.
 template <class Condition>
 void wait_until(const Condition& condition) {
   for (int spins = 0; !condition(); ++spins)

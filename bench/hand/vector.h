@@ -88,15 +88,8 @@ STET_INLINE Vector exponential(Vector x) {
 /// a / (sqrt(b) + c).
 STET_INLINE Vector over_root(Vector a, Vector b, Vector c) {
 #if defined(__AVX512F__)
-  // The divider needs 10 and more cycles for each of the two; an estimate and one step of Newton's are a few FMAs.
-  Vector safe = larger(b, fill(1e-30f));  // the estimate of 0 is infinite
-  Vector inverse = _mm512_rsqrt14_ps(safe);
-  Vector root = safe * inverse;
-  root = multiply_add(subtract_product(root, root, safe), inverse * 0.5f, root);
-  Vector under = root + c;
-  Vector reciprocal = _mm512_rcp14_ps(under);
-  Vector quotient = a * reciprocal;
-  return multiply_add(subtract_product(under, quotient, a), reciprocal, quotient);
+  // The divider, not estimates and a step of Newton's: it works while the next weights come from memory.
+  return a / (_mm512_sqrt_ps(b) + c);
 #elif defined(__AVX2__)
   return a / (_mm256_sqrt_ps(b) + c);
 #else
