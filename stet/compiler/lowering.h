@@ -17,12 +17,16 @@ class Lowering {
   /// The place a node writes its result to: the program's result, or a temporary.
   Place place_for(ValueId id);
   void lower_map(LowerCall& call);
+  void lower_maps(LowerCall& call, ValueId id);
+  void lower_maps(LowerCall& call, std::span<const AxisMap> axes, std::span<const Expr> bodies,
+                  std::span<const Place> to);
   void lower_size(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
   void copy_results();
 
   const Graph& graph_;
-  std::vector<Place> places_;  // by value
+  std::vector<Place> places_;                // by value
+  std::vector<std::vector<ValueId>> parts_;  // of a tuple: the values that select from it, -1 where there is none
 };
 
 }  // namespace stet

@@ -17,6 +17,7 @@ constexpr Pass pass_table[] = {
     {"fuse_maps", fuse_maps},
     {"fuse_reductions", fuse_into_reductions},
     {"fuse_epilogues", fuse_epilogues},
+    {"merge_maps", merge_maps},
 };
 
 class Stopwatch {

@@ -58,7 +58,11 @@ Graph drop_dead(const Graph&);
 Graph fuse_maps(const Graph&);
 /// Puts a map into the reduction that is its only user. After fuse_maps, so that whole chains move at once.
 Graph fuse_into_reductions(const Graph&);
-/// Puts a map (bias, activation) behind the matrix product that it alone uses. Last, on what maps remain.
+/// Puts a map (bias, activation) behind the matrix product that it alone uses. On what maps remain.
 Graph fuse_epilogues(const Graph&);
+/// Makes maps of one shape that read the same values, or each other, one loop with several results: an optimizer's
+/// update reads the gradient once, and what several maps need is computed once. Last, because a map that is part of a
+/// tuple can no longer go into a reduction or behind a matrix product.
+Graph merge_maps(const Graph&);
 
 }  // namespace stet

@@ -332,7 +332,7 @@ TEST(Pipeline, EveryPassIsObservedTimedAndCanBeLeftOut) {
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
   EXPECT_EQ(names, (std::vector<std::string>{"simplify", "fold", "share", "dead", "fuse_maps", "fuse_reductions",
-                                             "fuse_epilogues"}));
+                                             "fuse_epilogues", "merge_maps"}));
   for (std::size_t left_out = 0; left_out <= names.size(); ++left_out) {
     std::vector<std::string> seen, expected{"start"};
     CompileOptions options;
