@@ -14,6 +14,7 @@ constexpr Pass pass_table[] = {
     {"fold", fold_constants},
     {"share", share_common},
     {"dead", drop_dead},
+    {"reuse", reuse_values},
     {"fuse_maps", fuse_maps},
     {"fuse_reductions", fuse_into_reductions},
     {"fuse_epilogues", fuse_epilogues},
