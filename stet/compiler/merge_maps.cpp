@@ -12,15 +12,10 @@ namespace {
 constexpr std::size_t most_buffers = 16;  // a kernel has no more
 constexpr std::size_t most_results = 6;
 constexpr int most_nodes = 120;               // of all bodies: beyond that, registers spill
-constexpr std::size_t most_readers = 8;       // of one value that are tried: merging stays linear in the graph's size
-constexpr std::size_t longest_search = 4000;  // groups visited to prove that a merge makes no cycle
+constexpr std::size_t most_readers = 4;       // of one value that are tried: merging stays linear in the graph's size
+constexpr std::size_t longest_search = 1000;  // groups visited to prove that a merge makes no cycle
 constexpr std::int64_t wide_row = 64;         // elements along the last axis that make a loop over rows worth it
 
-bool is_identity(const AxisMap& axes) {
-  for (int axis = 0; axis < axes.rank; ++axis)
-    if (axes.axes[static_cast<std::size_t>(axis)] != axis) return false;
-  return true;
-}
 bool is_repeated(const AxisMap& axes) {
   return std::all_of(axes.axes.begin(), axes.axes.begin() + axes.rank, [](int axis) { return axis < 0; });
 }

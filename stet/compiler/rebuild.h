@@ -44,6 +44,13 @@ class Rebuild {
   std::vector<ValueId> to_;
 };
 
+/// Every loop walks its own axis of the operand: element for element.
+inline bool is_identity(const AxisMap& axes) {
+  for (int axis = 0; axis < axes.rank; ++axis)
+    if (axes.axes[static_cast<std::size_t>(axis)] != axis) return false;
+  return true;
+}
+
 /// Drops the inputs that a body does not read. The gradient of a sum, say, comes with both terms: they would be kept
 /// for it, and could not be fused with what really uses them.
 inline void drop_unused_inputs(Expr& body, std::vector<ValueId>& inputs, std::vector<AxisMap>& axes) {

@@ -8,12 +8,6 @@
 namespace stet {
 namespace {
 
-bool is_identity(const AxisMap& axes) {
-  for (int axis = 0; axis < axes.rank; ++axis)
-    if (axes.axes[static_cast<std::size_t>(axis)] != axis) return false;
-  return true;
-}
-
 /// `body` with every occurrence of the expression `from` replaced.
 Expr with_replaced(Expr body, Expr from, Expr to) {
   std::unordered_map<const ExprNode*, Expr> done;
