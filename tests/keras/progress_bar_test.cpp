@@ -34,9 +34,9 @@ TEST_F(ProgressBarTest, RedrawsInPlaceOnATerminal) {
   now += 1.24;
   progress.traced(1.2, 1);
   progress.update(1, {{"loss", 0.4321}, {"accuracy", 0.8765}});
-  EXPECT_EQ(drawn(), std::string(49, '\b') +
+  EXPECT_EQ(drawn(), std::string(49, '\b').append(
                          "\r\33[1m  1/200\33[0m \33[37m━━━━━━━━━━━━━━━━━━━━\33[0m \33[1m4:06\33[0m 1s/step - loss: "
-                         "0.4321 - accuracy: 0.8765 (tracing 1.2 s)");
+                         "0.4321 - accuracy: 0.8765 (tracing 1.2 s)"));
   now += 0.04;
   EXPECT_FALSE(progress.due());  // at most every 0.05 s
   progress.update(2, {});
@@ -45,14 +45,19 @@ TEST_F(ProgressBarTest, RedrawsInPlaceOnATerminal) {
   EXPECT_TRUE(progress.due());
   progress.update(51, {{"loss", 0.0001}, {"accuracy", -0.5}});
   // The traced step does not count: 50 steps in 0.1 s. What was longer is overwritten.
-  EXPECT_EQ(drawn(), std::string(91, '\b') +
-                         "\r\33[1m 51/200\33[0m \33[32m━━━━━\33[0m\33[37m━━━━━━━━━━━━━━━\33[0m \33[1m0s\33[0m 2ms/step "
-                         "- loss: 1.0000e-04 - accuracy: -0.5000" +
-                         std::string(12, ' '));
+  EXPECT_EQ(drawn(),
+            std::string(91, '\b')
+                .append("\r\33[1m 51/200\33[0m \33[32m━━━━━\33[0m\33[37m━━━━━━━━━━━━━━━\33[0m \33[1m0s\33[0m 2ms/step "
+                        "- loss: 1.0000e-04 - accuracy: -0.5000")
+                .append(12, ' '));
   now += 0.298;
   progress.finish(200, {{"loss", 2}, {"val_loss", 3}});
-  EXPECT_EQ(drawn(), std::string(79, '\b') + "\r\33[1m200/200\33[0m " + full_bar +
-                         " \33[1m2s\33[0m 2ms/step - loss: 2.0000 - val_loss: 3.0000" + std::string(5, ' ') + "\n");
+  EXPECT_EQ(drawn(), std::string(79, '\b')
+                         .append("\r\33[1m200/200\33[0m ")
+                         .append(full_bar)
+                         .append(" \33[1m2s\33[0m 2ms/step - loss: 2.0000 - val_loss: 3.0000")
+                         .append(5, ' ')
+                         .append("\n"));
 }
 
 TEST_F(ProgressBarTest, WritesLinesElsewhere) {
