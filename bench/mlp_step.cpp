@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int rounds = 10;
+constexpr int rounds = 8;
 
 /// One side's process: the median time of a step counts, and the least is kept for the column of minima.
 struct Side {

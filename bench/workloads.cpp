@@ -153,7 +153,7 @@ int main(int count, char** arguments) {
     auto turn = [&](const char* side) {
       return [&workload, side] { return 1e3 * bench::run_program({"workloads", side, workload.key}, 2).numbers[0]; };
     };
-    auto times = bench::interleave({turn("stet"), turn("libtorch")}, 8, 0, 2);
+    auto times = bench::interleave({turn("stet"), turn("libtorch")}, 6, 0, 2);
     bench::compare_quickness(std::string(workload.name) + ", times as fast", times[0], times[1], 1e6, "ms", 0);
   }
 }
