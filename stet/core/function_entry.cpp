@@ -138,6 +138,25 @@ class ShortArray {
 
 }  // namespace
 
+namespace {
+
+/// A program whose sizes are known when parts of it have run: it makes room for its results itself.
+void run_with_late_sizes(const Program& program, const BoundProgram& bound, void* const* memory,
+                         const CallVariables& variables, ResultTensors& results) {
+  std::vector<Buffer> buffers(program.results.size());
+  std::vector<std::vector<std::int64_t>> sizes;
+  bound.run_late(memory, buffers.data(), sizes);
+  std::vector<Tensor> tensors;
+  for (std::size_t r = 0; r < buffers.size(); ++r)
+    tensors.push_back(dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r])));
+  std::size_t own = buffers.size() - variables.written_states.size();
+  for (std::size_t r = 0; r < own; ++r) results.add(std::move(tensors[r]));
+  // Commit: nothing below can fail.
+  for (std::size_t r = own; r < tensors.size(); ++r) std::swap(variables.written_states[r - own]->value, tensors[r]);
+}
+
+}  // namespace
+
 void run_compiled(const Entry& entry, const BoundProgram& bound, const CallVariables& variables,
                   std::span<const Tensor* const> tensors, ResultTensors& results) {
   VariableLocks locks(variables.locks);
@@ -149,27 +168,29 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, const CallVaria
     memory[count + i] = (state ? state->value : entry.hidden[i].captured).node()->data;
   }
   const Program& program = *entry.program;
+  if (bound.has_late_sizes()) return run_with_late_sizes(program, bound, memory.data(), variables, results);
+
+  // All that can fail comes before the first write to a Variable's memory.
   std::size_t all = program.results.size(), own = all - variables.written_states.size();
-  ShortArray<Buffer, 2> buffers(all);
-  std::vector<std::vector<std::int64_t>> late_sizes;
-  if (bound.has_late_sizes()) {
-    bound.run_late(memory.data(), buffers.data(), late_sizes);
-  } else {
-    for (std::size_t r = own; r < all; ++r) {
-      // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
-      const TensorNode& old = *variables.written_states[r - own]->value.node();
-      if (program.in_place[r] >= 0 && old.exclusive()) buffers[r] = old.buffer;
-    }
-    bound.run(memory.data(), buffers.data());
-  }
-  const std::vector<std::vector<std::int64_t>>& sizes = late_sizes.empty() ? bound.result_sizes() : late_sizes;
-  // Commit: nothing below can fail but for memory, and results come first.
-  for (std::size_t r = 0; r < own; ++r)
-    results.add(dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r])));
+  ShortArray<void*, 4> into(all);
+  auto fresh = [&](std::size_t r) {
+    Tensor tensor =
+        dense_tensor(program.results[r].dtype, bound.result_sizes()[r], Buffer::allocate(bound.result_bytes(r)));
+    into[r] = tensor.node()->data;
+    return tensor;
+  };
+  for (std::size_t r = 0; r < own; ++r) results.add(fresh(r));
   ShortArray<Tensor, 1> next(all - own);
-  for (std::size_t r = own; r < all; ++r)
-    if (variables.written_states[r - own]->value.node()->buffer.data() != buffers[r].data())
-      next[r - own] = dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r]));
+  for (std::size_t r = own; r < all; ++r) {
+    // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
+    const TensorNode& old = *variables.written_states[r - own]->value.node();
+    if (program.in_place[r] >= 0 && old.exclusive())
+      into[r] = old.data;
+    else
+      next[r - own] = fresh(r);
+  }
+  bound.run_into(memory.data(), into.data());
+  // Commit: nothing below can fail.
   for (std::size_t r = own; r < all; ++r)
     if (next[r - own].defined()) std::swap(variables.written_states[r - own]->value, next[r - own]);
 }
