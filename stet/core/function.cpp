@@ -375,6 +375,7 @@ std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call)
   std::erase_if(in_flight, [&](const InFlight& one) { return one.thread == self && one.key == call.key; });
   changed.notify_all();
   if (failure) std::rethrow_exception(failure);
+  if ((again = traces > 0)) cause = cause_of(call, entries, traces + 1);  // others may have traced meanwhile
   std::string explanation = cause.headline;
   if (cause.nearest) explanation += cost_line(*made, *cause.nearest);
   if (!cause.fix.empty()) explanation += explanation_line("fix", cause.fix);

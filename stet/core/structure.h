@@ -149,6 +149,7 @@ template <Number T>
 struct Of<T> {
   static_assert(sizeof(T) <= 8, "an argument of a traced function is at most 64 bits wide");
   static std::uint64_t bits_of(const T& v) {
+    if constexpr (std::is_integral_v<T>) return static_cast<std::uint64_t>(v);  // with its sign, for explanations
     std::uint64_t bits = 0;
     std::memcpy(&bits, &v, sizeof v);
     return bits;

@@ -34,6 +34,7 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
     throw UserError(error_text(text(what, ": ", problem.text()), where, problem.advice()));
   }
   const TensorNode& node = defined_node(tensor, what, where);
+  if (node.traced && !node.traced->life->trace) concrete_node(tensor, what, where);  // throws: it has leaked
   bool fits = node.dtype == variable.dtype && node.rank == variable.shape.rank();
   for (int axis = 0; fits && axis < node.rank; ++axis)
     fits = require(node.shape()[axis], Relation::equal, variable.shape[axis], {what, "size of the Variable", where});
