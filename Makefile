@@ -24,8 +24,8 @@ build: configure  ## Build the library, the tests and the examples (PRESET=relea
 test: build  ## Build and run all tests
 	@ctest --preset $(PRESET) --parallel $(JOBS)
 
-run: build  ## Train on Fashion-MNIST with eager tensors
-	$(BUILD)/examples/fashion_mnist_eager
+run: build  ## Train on Fashion-MNIST
+	$(BUILD)/examples/fashion_mnist
 
 bench:  ## Install what benchmarks need (LibTorch), build them, run them
 	@sh cmake/install-packages.sh cmake/packages-bench.txt

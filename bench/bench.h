@@ -53,7 +53,8 @@ int calls_for(const Body& body, double batch_ns = 50e3) {
   return std::max(1, static_cast<int>(batch_ns / std::max(once, 1.0)));
 }
 
-/// CPU seconds that everybody but this process has used since the machine started, what the host took away included.
+/// CPU seconds that everybody but this process and the children it has waited for has used since the machine started,
+/// what the host took away included.
 inline double seconds_of_neighbours() {
   double all = 0;
   if (std::FILE* file = std::fopen("/proc/stat", "r")) {
@@ -63,12 +64,15 @@ inline double seconds_of_neighbours() {
       all = (user + nice + system + irq + soft_irq + steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
     std::fclose(file);
   }
-  rusage own;
-  getrusage(RUSAGE_SELF, &own);
   auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
-  return all - seconds(own.ru_utime) - seconds(own.ru_stime);
+  for (auto whose : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used;
+    getrusage(whose, &used);
+    all -= seconds(used.ru_utime) + seconds(used.ru_stime);
+  }
+  return all;
 }
 
 /// One side's turn: measures itself and returns nanoseconds per call.
@@ -84,9 +88,11 @@ inline void wait_for_quiet(double at_most_ns = 0.3e9) {
 }
 
 /// Nanoseconds per side and round. Who begins changes from round to round. Between turns a rest lets threads that spin
-/// for more work, ours and OpenMP's, give up the cores. A round waits a little for quiet cores, and in the end a third
-/// of the rounds is kept, those in which neighbours used the cores least: choices that do not look at the results.
-inline std::vector<std::vector<double>> interleave(const std::vector<Turn>& turns, int rounds, int rest_ms = 0) {
+/// for more work, ours and OpenMP's, give up the cores. A round waits a little for quiet cores, and in the end one
+/// round of `keep_one_of` is kept, those in which neighbours used the cores least: choices that do not look at the
+/// results.
+inline std::vector<std::vector<double>> interleave(const std::vector<Turn>& turns, int rounds, int rest_ms = 0,
+                                                   std::size_t keep_one_of = 3) {
   std::vector<std::vector<double>> times;
   std::vector<double> neighbours;
   for (int round = 0; round < rounds; ++round) {
@@ -105,7 +111,7 @@ inline std::vector<std::vector<double>> interleave(const std::vector<Turn>& turn
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return neighbours[a] < neighbours[b]; });
   std::vector<std::vector<double>> kept(turns.size());
-  for (std::size_t i = 0; i < (order.size() + 2) / 3; ++i)
+  for (std::size_t i = 0; i < (order.size() + keep_one_of - 1) / keep_one_of; ++i)
     for (std::size_t turn = 0; turn < turns.size(); ++turn) kept[turn].push_back(times[order[i]][turn]);
   return kept;
 }
@@ -153,15 +159,30 @@ inline void print_head() {
   std::fflush(stdout);
 }
 
-/// Smaller is better: time of ours over time of the peer.
+/// Smaller is better: time of ours over time of the peer. No goal when it is 0. `of_minima` is the ratio of the least
+/// times where they are known better than from `ours` and `theirs`.
 inline void compare_times(const std::string& name, const std::vector<double>& ours, const std::vector<double>& theirs,
-                          double unit_ns, const char* unit, double goal) {
+                          double unit_ns, const char* unit, double goal, double of_minima = 0) {
   std::vector<double> ratio = per_round(ours, theirs, [](double a, double b) { return a / b; });
   std::string pattern = std::string("%.1f ") + unit;
   print({name, format(pattern.c_str(), median(ours) / unit_ns), format(pattern.c_str(), median(theirs) / unit_ns),
          format("%.2f", median(ratio)),
          format("%.2f", quantile(ratio, 0.1)) + " to " + format("%.2f", quantile(ratio, 0.9)),
-         format("%.2f", quantile(ours, 0) / quantile(theirs, 0)), format("<= %.2f", goal), median(ratio) <= goal});
+         format("%.2f", of_minima > 0 ? of_minima : quantile(ours, 0) / quantile(theirs, 0)),
+         goal > 0 ? format("<= %.2f", goal) : "", median(ratio) <= goal});
+}
+
+/// Greater is better: how many times as fast as the peer ours is. The rest is as in compare_times.
+inline void compare_quickness(const std::string& name, const std::vector<double>& ours,
+                              const std::vector<double>& theirs, double unit_ns, const char* unit, double goal,
+                              double of_minima = 0) {
+  std::vector<double> ratio = per_round(ours, theirs, [](double a, double b) { return b / a; });
+  std::string pattern = std::string("%.1f ") + unit;
+  print({name, format(pattern.c_str(), median(ours) / unit_ns), format(pattern.c_str(), median(theirs) / unit_ns),
+         format("%.2f", median(ratio)),
+         format("%.2f", quantile(ratio, 0.1)) + " to " + format("%.2f", quantile(ratio, 0.9)),
+         format("%.2f", of_minima > 0 ? of_minima : quantile(theirs, 0) / quantile(ours, 0)),
+         goal > 0 ? format(">= %.2f", goal) : "", median(ratio) >= goal});
 }
 
 /// Greater is better: speed of ours over speed of the peer. `amount` is what one call does, so that amount / ns is in

@@ -30,5 +30,15 @@ foreach(source IN LISTS bench_sources)
   endif()
   list(APPEND programs bench_${name})
 endforeach()
+
+# The hand-written training step: the same kernels, compiled for each instruction set.
+target_sources(bench_mlp_hand PRIVATE bench/hand/network.cpp bench/hand/plain.cpp)
+set_source_files_properties(bench/hand/plain.cpp PROPERTIES COMPILE_OPTIONS -O3)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_sources(bench_mlp_hand PRIVATE bench/hand/avx2.cpp bench/hand/avx512.cpp)
+  set_source_files_properties(bench/hand/avx2.cpp PROPERTIES COMPILE_OPTIONS "-O3;-mavx2;-mfma")
+  # gcc 12 warns of a variable inside its own intrinsics.
+    set_source_files_properties(bench/hand/avx512.cpp PROPERTIES COMPILE_OPTIONS "-O3;-mavx512f;-mprefer-vector-width=512;-Wno-uninitialized;-Wno-maybe-uninitialized")
+endif()
 add_custom_target(run_bench COMMAND sh ${PROJECT_SOURCE_DIR}/bench/run.sh ${PROJECT_BINARY_DIR} DEPENDS ${programs}
                   USES_TERMINAL WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -1,6 +1,7 @@
 #!/bin/sh
 # check-layers.sh <source folder> <layer>...: a file includes only from its own layer and the layers before it, and only
-# cpu/ includes LLVM or oneDNN. Prints every line that does not keep to it.
+# cpu/ includes LLVM or oneDNN; keras/ is written as a user could, with installed headers. Prints every line that does
+# not keep to it.
 set -eu
 cd "$1"
 shift
@@ -16,6 +17,14 @@ for layer in "$@"; do
   fi
   if [ "$layer" != cpu ] && grep -n -r -E '^#include [<"](llvm|dnnl)' "stet/$layer"; then
     echo "^ only cpu/ may include LLVM or oneDNN" >&2
+    status=1
+  fi
+done
+for header in $(grep -r -h -E '^#include "stet/' stet/keras 2>/dev/null | sed 's/.*"\(.*\)"/\1/' | sort -u); do
+  case $header in stet/keras/*) continue ;; esac
+  if ! grep -q "$header" cmake/install.cmake; then
+    grep -n -r "\"$header\"" stet/keras
+    echo "^ keras/ may include only headers that cmake/install.cmake installs" >&2
     status=1
   fi
 done

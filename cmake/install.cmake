@@ -4,11 +4,16 @@
 set(STET_PUBLIC_HEADERS
     stet/stet.h
     stet/base/where.h stet/base/export.h stet/base/error.h stet/base/dtype.h stet/base/dim.h stet/base/shape.h
+    stet/base/text.h
     stet/runtime/buffer.h stet/runtime/parallel.h
     stet/core/tensor.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/tape.h
     stet/core/function.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
     stet/ops/ops.h stet/ops/elementwise.def
-    stet/data/idx.h stet/data/element.h stet/data/dataset.h)
+    stet/data/idx.h stet/data/element.h stet/data/dataset.h
+    stet/keras/keras.h stet/keras/activation.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h
+    stet/keras/flatten.h stet/keras/history.h stet/keras/initializer.h stet/keras/input.h stet/keras/layer.h
+    stet/keras/loss.h stet/keras/members.h stet/keras/metric.h stet/keras/model.h stet/keras/optimizer.h
+    stet/keras/sequential.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)

@@ -51,3 +51,10 @@ if(NOT STET_SANITIZE)
            ${CMAKE_CXX_COMPILER})
   set_tests_properties(docs PROPERTIES TIMEOUT 600)
 endif()
+
+# Examples that check themselves, and are quick.
+if(STET_EXAMPLES)
+  foreach(example retracing tour)
+    add_test(NAME example_${example} COMMAND example_${example})
+  endforeach()
+endif()

@@ -15,5 +15,6 @@
 #include "stet/core/variable.h"
 #include "stet/data/dataset.h"
 #include "stet/data/idx.h"
+#include "stet/keras/keras.h"
 #include "stet/ops/ops.h"
 #include "stet/runtime/parallel.h"

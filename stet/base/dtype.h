@@ -58,7 +58,7 @@ constexpr DType sum_type(DType d) { return is_floating(d) || d == DType::i64 ? d
 constexpr DType floating_type(DType d) { return is_floating(d) ? d : DType::f32; }
 
 STET_API std::ostream& operator<<(std::ostream&, DType);
-void append_text(std::string& out, DType);
+STET_API void append_text(std::string& out, DType);
 
 /// IEEE binary16 and bfloat16 as C++ values: storage with conversions, nothing more.
 struct Half {

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "stet/base/export.h"
+
 namespace stet {
 
 inline void append_text(std::string& out, std::string_view part) { out += part; }
@@ -19,8 +21,8 @@ requires(!std::same_as<I, bool> && !std::same_as<I, char>) void append_text(std:
   out += std::to_string(part);
 }
 /// The shortest decimal form that reads back as the same number.
-void append_text(std::string& out, double part);
-void append_text(std::string& out, float part);
+STET_API void append_text(std::string& out, double part);
+STET_API void append_text(std::string& out, float part);
 /// Any type that has a member `std::string str() const`.
 template <class T>
 requires requires(const T& part) {

@@ -188,9 +188,10 @@ Graph fuse_maps(const Graph& old) {
     if (node.op != &map_row) continue;
     MapAttributes map = node.attributes.as<MapAttributes>();
     map.body = simplify(map.body);
+    drop_unused_inputs(map.body, node.inputs, map.axes);
     node.attributes = Attributes(view_of(map));
   }
-  return graph;
+  return drop_dead(graph);
 }
 
 Graph fuse_into_reductions(const Graph& old) {
@@ -214,6 +215,7 @@ Graph fuse_into_reductions(const Graph& old) {
       Body fused = absorb(fusion, body, id, facts);
       if (!(fused.expr == body.expr) || fused.inputs != node.inputs) {
         reduce.body = simplify(fused.expr);
+        drop_unused_inputs(reduce.body, fused.inputs, fused.axes);
         reduce.operand_axes = fused.axes;
         node.inputs = fused.inputs;
         node.attributes = Attributes(view_of(reduce));

@@ -30,8 +30,12 @@ void ensure_loop(Kernel& kernel) {
   };
   for (Access& access : kernel.operands) still(access);
   for (Access& access : kernel.epilogue_operands) still(access);
-  still(kernel.result);
-  kernel.result.address.strides[0] = 1;
+  auto still_result = [&](Access& result) {
+    still(result);
+    result.address.strides[0] = 1;
+  };
+  still_result(kernel.result);
+  for (FurtherResult& one : kernel.further) still_result(one.to);
 }
 
 /// Buffers of the program become 0, 1, … of the kernel.
@@ -47,6 +51,7 @@ std::vector<int> number_buffers(Kernel& kernel) {
   for (Access& access : kernel.operands) renumber(access);
   for (Access& access : kernel.epilogue_operands) renumber(access);
   renumber(kernel.result);
+  for (FurtherResult& one : kernel.further) renumber(one.to);
   kernel.buffer_count = static_cast<int>(buffers.size());
   return buffers;
 }
@@ -110,15 +115,45 @@ Place Lowering::place_for(ValueId id) {
   return place;
 }
 
+std::vector<Place> Lowering::tuple_places(ValueId id) {
+  const Node& node = graph_.node(id);
+  if (node.results.size() == 1) return {place_for(id)};
+  std::vector<Place> out(node.results.size());
+  for (ValueId user = id + 1; user < static_cast<ValueId>(graph_.nodes.size()); ++user)
+    if (graph_.node(user).op == &part_row && graph_.node(user).inputs[0] == id) {
+      Place& place = out[static_cast<std::size_t>(graph_.node(user).attributes.as<PartAttributes>().number)];
+      if (place.buffer < 0)
+        place = place_for(user);
+      else
+        places_[static_cast<std::size_t>(user)] = place;
+    }
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (out[i].buffer < 0)
+      out[i] = {add_buffer(ProgramBuffer::temporary, node.results[i].dtype, node.results[i].shape.element_count()),
+                dense_layout(node.results[i].shape)};
+  return out;
+}
+
 void Lowering::lower_map(LowerCall& call) {
   const auto& map = call.attributes<MapAttributes>();
+  Place to[] = {call.result()};
+  lower_maps(call, map.axes, std::span(&map.body, 1), to);
+}
+
+void Lowering::lower_maps(LowerCall& call, ValueId id) {
+  const auto& maps = call.attributes<MapsAttributes>();
+  lower_maps(call, maps.axes, maps.bodies, tuple_places(id));
+}
+
+void Lowering::lower_maps(LowerCall& call, std::span<const AxisMap> axes, std::span<const Expr> bodies,
+                          std::span<const Place> to) {
   std::vector<Place> operands;
   std::vector<DType> dtypes;
   for (std::size_t k = 0; k < call.node().inputs.size(); ++k) {
     operands.push_back(call.place(static_cast<int>(k)));
     dtypes.push_back(call.in(static_cast<int>(k)).dtype);
   }
-  call.map(call.out().shape, operands, dtypes, map.axes, map.body, call.result(), call.node().label);
+  call.maps(call.out().shape, operands, dtypes, axes, bodies, to, call.node().label);
 }
 
 void Lowering::lower_size(LowerCall& call) {
@@ -145,6 +180,8 @@ void Lowering::run() {
       places_[static_cast<std::size_t>(id)] = {buffer, dense_layout(node.type().shape)};
     } else if (node.op == &size_row) {
       lower_size(call);
+    } else if (node.op == &maps_row) {
+      lower_maps(call, id);
     } else if (node.op->lower) {
       node.op->lower(call);
     } else if (node.op->kind == Kind::map) {
@@ -248,15 +285,22 @@ void LowerCall::kernel(Kernel given, std::vector<cpu::KernelCheck> checks) {
     step->buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
   const Kernel& final_kernel = step->kernel();
   step->reads = buffers;
-  step->writes = {buffers[static_cast<std::size_t>(final_kernel.result.buffer)]};
+  for (const Access* result : final_kernel.results())
+    step->writes.push_back(buffers[static_cast<std::size_t>(result->buffer)]);
   this->step(std::move(step));
 }
 
 void LowerCall::map(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
                     std::span<const AxisMap> axes, Expr body, const Place& to, const char* name) {
+  maps(space, operands, dtypes, axes, std::span(&body, 1), std::span(&to, 1), name);
+}
+
+void LowerCall::maps(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
+                     std::span<const AxisMap> axes, std::span<const Expr> bodies, std::span<const Place> to,
+                     const char* name) {
   Kernel kernel;
   kernel.name = name;
-  kernel.body = body;
+  kernel.body = bodies[0];
   for (const Dim& extent : space) kernel.loops.push_back({extent, false});
   for (std::size_t k = 0; k < operands.size(); ++k) {
     std::vector<int> loops = walking_loops(axes[k], static_cast<int>(operands[k].layout.strides.size()));
@@ -264,7 +308,9 @@ void LowerCall::map(const Shape& space, std::span<const Place> operands, std::sp
   }
   std::vector<int> loops;
   for (int axis = 0; axis < space.rank(); ++axis) loops.push_back(axis);
-  kernel.result = access(to, body.dtype(), loops, kernel.loops.size());
+  kernel.result = access(to[0], bodies[0].dtype(), loops, kernel.loops.size());
+  for (std::size_t i = 1; i < bodies.size(); ++i)
+    kernel.further.push_back({bodies[i], access(to[i], bodies[i].dtype(), loops, kernel.loops.size())});
   this->kernel(std::move(kernel));
 }
 

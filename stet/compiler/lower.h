@@ -57,6 +57,9 @@ class LowerCall {
   /// body(operands of these places, each of the loops' shape or broadcast by `axes`) into `to`, elementwise.
   void map(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
            std::span<const AxisMap> axes, Expr body, const Place& to, const char* name);
+  /// The same for several bodies over one list of operands, each into its own place.
+  void maps(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
+            std::span<const AxisMap> axes, std::span<const Expr> bodies, std::span<const Place> to, const char* name);
   void step(std::unique_ptr<Step> step);
   /// After the last step added, the i64 in `place` is the value of `symbol`.
   void bind_late(const Dim& symbol, const Place& place);

@@ -6,25 +6,6 @@
 
 namespace stet {
 
-std::vector<Place> Lowering::tuple_places(ValueId id) {
-  const Node& node = graph_.node(id);
-  if (node.results.size() == 1) return {place_for(id)};
-  std::vector<Place> out(node.results.size());
-  for (ValueId user = id + 1; user < static_cast<ValueId>(graph_.nodes.size()); ++user)
-    if (graph_.node(user).op == &part_row && graph_.node(user).inputs[0] == id) {
-      Place& place = out[static_cast<std::size_t>(graph_.node(user).attributes.as<PartAttributes>().number)];
-      if (place.buffer < 0)
-        place = place_for(user);
-      else
-        places_[static_cast<std::size_t>(user)] = place;
-    }
-  for (std::size_t i = 0; i < out.size(); ++i)
-    if (out[i].buffer < 0)
-      out[i] = {add_buffer(ProgramBuffer::temporary, node.results[i].dtype, node.results[i].shape.element_count()),
-                dense_layout(node.results[i].shape)};
-  return out;
-}
-
 void Lowering::lower_branch(LowerCall& call, ValueId id) {
   const Node& node = graph_.node(id);
   const auto& branch = node.attributes.as<BranchAttributes>();

@@ -17,6 +17,9 @@ class Lowering {
   /// The place a node writes its result to: the program's result, or a temporary.
   Place place_for(ValueId id);
   void lower_map(LowerCall& call);
+  void lower_maps(LowerCall& call, ValueId id);
+  void lower_maps(LowerCall& call, std::span<const AxisMap> axes, std::span<const Expr> bodies,
+                  std::span<const Place> to);
   void lower_size(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
   void lower_branch(LowerCall& call, ValueId id);

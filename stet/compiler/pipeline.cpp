@@ -14,9 +14,11 @@ constexpr Pass pass_table[] = {
     {"fold", fold_constants},
     {"share", share_common},
     {"dead", drop_dead},
+    {"reuse", reuse_values},
     {"fuse_maps", fuse_maps},
     {"fuse_reductions", fuse_into_reductions},
     {"fuse_epilogues", fuse_epilogues},
+    {"merge_maps", merge_maps},
 };
 
 class Stopwatch {

@@ -45,8 +45,8 @@ std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& optio
 
 // --- the passes, one file each
 
-/// Removes what changes nothing: simplifies bodies, drops reshapes, transposes and broadcasts to what is already there.
-/// First, so that later passes see fewer and plainer nodes.
+/// Removes what changes nothing: simplifies bodies, drops inputs that they do not read, and reshapes, transposes and
+/// broadcasts to what is already there. First, so that later passes see fewer and plainer nodes.
 Graph simplify_graph(const Graph&);
 /// Computes maps of constants now, with the rounding that generated code has.
 Graph fold_constants(const Graph&);
@@ -54,11 +54,19 @@ Graph fold_constants(const Graph&);
 Graph share_common(const Graph&);
 /// Drops nodes that no result needs. Before fusion, so that a dead user does not keep a producer from being fused.
 Graph drop_dead(const Graph&);
+/// Where a map computes f(x) of its operand x and f(x) is in memory anyway, lets it read that instead of x: the
+/// gradients of relu, tanh and exp follow from their results. Before fusion: x, left with one user fewer, may go into
+/// that one and need not be kept.
+Graph reuse_values(const Graph&);
 /// Puts a map into the map that is its only user: one loop instead of two, and no buffer between.
 Graph fuse_maps(const Graph&);
 /// Puts a map into the reduction that is its only user. After fuse_maps, so that whole chains move at once.
 Graph fuse_into_reductions(const Graph&);
-/// Puts a map (bias, activation) behind the matrix product that it alone uses. Last, on what maps remain.
+/// Puts a map (bias, activation) behind the matrix product that it alone uses. On what maps remain.
 Graph fuse_epilogues(const Graph&);
+/// Makes maps of one shape that read the same values, or each other, one loop with several results: an optimizer's
+/// update reads the gradient once, and what several maps need is computed once. Last, because a map that is part of a
+/// tuple can no longer go into a reduction or behind a matrix product.
+Graph merge_maps(const Graph&);
 
 }  // namespace stet

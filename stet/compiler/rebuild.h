@@ -46,4 +46,35 @@ class Rebuild {
   std::vector<ValueId> to_;
 };
 
+/// Every loop walks its own axis of the operand: element for element.
+inline bool is_identity(const AxisMap& axes) {
+  for (int axis = 0; axis < axes.rank; ++axis)
+    if (axes.axes[static_cast<std::size_t>(axis)] != axis) return false;
+  return true;
+}
+
+/// Drops the inputs that a body does not read. The gradient of a sum, say, comes with both terms: they would be kept
+/// for it, and could not be fused with what really uses them.
+inline void drop_unused_inputs(Expr& body, std::vector<ValueId>& inputs, std::vector<AxisMap>& axes) {
+  std::vector<bool> used(inputs.size(), false);
+  std::vector<DType> types(inputs.size(), DType::f32);
+  for (Expr part : topological(body))
+    if (part.is(Primitive::operand)) {
+      used[static_cast<std::size_t>(part->number)] = true;
+      types[static_cast<std::size_t>(part->number)] = part.dtype();
+    }
+  std::vector<Expr> renumbered;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    renumbered.push_back(operand(static_cast<int>(kept), types[i]));
+    if (!used[i]) continue;
+    inputs[kept] = inputs[i];
+    axes[kept++] = axes[i];
+  }
+  if (kept == inputs.size()) return;
+  inputs.resize(kept);
+  axes.resize(kept);
+  body = substitute(body, renumbered);
+}
+
 }  // namespace stet

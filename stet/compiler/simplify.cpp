@@ -40,6 +40,7 @@ Graph simplify_graph(const Graph& old) {
     if (node.op == &map_row) {
       MapAttributes map = node.attributes.as<MapAttributes>();
       map.body = simplify(map.body);
+      drop_unused_inputs(map.body, node.inputs, map.axes);
       node.attributes = Attributes(view_of(map));
     }
     if (changes_nothing(to.graph, node))

@@ -230,7 +230,8 @@ Graph FunctionBase::State::trace_once(const Leaves& given, const std::vector<int
   if (created) *created = trace.created.size();
   for (Leaf& leaf : results)
     if (leaf.kind == Leaf::tensor) {
-      trace.graph.results.push_back(trace.lift(leaf.value, where));
+      leaf.undefined = !leaf.value.defined();
+      if (!leaf.undefined) trace.graph.results.push_back(trace.lift(leaf.value, where));
       leaf.value = Tensor();
     }
   entry.written.clear();
@@ -269,7 +270,7 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
       // Host randomness, clocks and counters show as a difference between two runs of the same code.
       Entry again;
       Graph second = trace_once(call.leaves, call.owners, again);
-      if (fingerprint(graph) != fingerprint(second)) {
+      if (fingerprint(graph) != fingerprint(second) || !same_captures(*entry, again)) {
         Where line = first_difference(graph, second);
         throw TraceError(
             error_text(text("tracing '", name, "' twice gave two different programs",
@@ -288,7 +289,6 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
   std::vector<Dim> sizes = solve_facts(*graph.scope);
   std::size_t tensor = 0;
   for (const Leaf& leaf : call.leaves) {
-    entry->argument_ids.push_back(leaf.kind == Leaf::variable ? leaf.state.id() : 0);
     if (leaf.kind != Leaf::tensor) {
       entry->types.push_back(described(leaf));
       continue;
@@ -297,7 +297,7 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
     entry->types.push_back(text(traced.dtype, traced.shape.substitute(sizes)));
   }
   entry->graph = std::move(graph);
-  entry->own = entry->variables_of(call.leaves);
+  entry->collect_variables();
   return entry;
 }
 
@@ -339,7 +339,7 @@ std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call)
   bool may_wait = trace_in_progress() == nullptr;
   for (;;) {
     for (const std::shared_ptr<Entry>& entry : entries) {
-      if (entry->accepts(call.key, call.leaves, call.tensors)) return entry;
+      if (entry->accepts(call.key, call.tensors)) return entry;
       if (!options.signature.empty() && entry->key == call.key) refuse_sizes(call, *entry);
     }
     auto same =
@@ -361,12 +361,13 @@ std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call)
   }
   std::thread::id self = std::this_thread::get_id();
   in_flight.push_back({call.key, self});
+  bool compare = entries.empty();
   lock.unlock();
 
   std::shared_ptr<Entry> made;
   std::exception_ptr failure;
   try {
-    made = make_entry(call, !again);
+    made = make_entry(call, compare);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -420,7 +421,10 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
     InlinedCall guard(state.name, where);
     auto given = std::make_shared<Leaves>(current_trace()->run_scope([&] { return state.body(leaves); }, where));
     for (Leaf& leaf : *given)
-      if (leaf.kind == Leaf::tensor) results.tensors.add(std::move(leaf.value));
+      if (leaf.kind == Leaf::tensor) {
+        leaf.undefined = !leaf.value.defined();
+        if (!leaf.undefined) results.tensors.add(std::move(leaf.value));
+      }
     results.form = given.get();
     results.owner = std::move(given);
     return;
@@ -431,20 +435,20 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   for (std::size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].kind == Leaf::tensor) tensor_owners.push_back(owners[i]);
   if (!state.options.signature.empty()) state.check_signature(tensors, tensor_owners, where);
+  std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   std::shared_ptr<Entry> entry = state.find_or_make({state.name, state.arguments, leaves, owners, key, tensors, where});
-  std::optional<Bindings> bindings = entry->accepts(key, leaves, tensors);
+  std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);
-  std::shared_ptr<const CallVariables> variables = entry->variables_of(leaves);
   try {
     if (tapes_open()) {
-      run_under_tape(*entry, *variables, tensors, results.tensors, where);
+      run_under_tape(*entry, tensors, results.tensors, where);
     } else {
       std::shared_ptr<const BoundProgram> bound = entry->bound_to(*bindings);
       std::vector<const Tensor*> pointers;
       for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
-      run_compiled(*entry, *bound, *variables, pointers, results.tensors);
-      remember_hit(state.id, leaves, entry, bound, variables);
+      run_compiled(*entry, *bound, pointers, results.tensors);
+      remember_hit(state.id, epoch, leaves, entry, bound);
     }
   } catch (const Problem& problem) {
     throw UserError(error_text(text(state.name, ": ", problem.text()), where, problem.advice()));
@@ -463,7 +467,7 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   for (std::size_t i = 0; i < views.size(); ++i)
     if (views[i].tensor) tensors[count++] = views[i].tensor;
   try {
-    run_compiled(*slot->entry, *slot->bound, *slot->variables, {tensors.data(), count}, results.tensors);
+    run_compiled(*slot->entry, *slot->bound, {tensors.data(), count}, results.tensors);
   } catch (const Problem& problem) {
     throw UserError(error_text(text(state_->name, ": ", problem.text()), where, problem.advice()));
   }

@@ -1,9 +1,11 @@
 #include "stet/core/function_entry.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 
 namespace stet {
@@ -13,19 +15,10 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   for (const Leaf& leaf : leaves) {
     LeafKey key{.kind = leaf.kind, .dtype = leaf.dtype, .bits = leaf.bits};
     if (leaf.kind == Leaf::tensor) key = {.kind = leaf.kind, .dtype = leaf.value.dtype(), .rank = leaf.value.rank()};
-    if (leaf.kind == Leaf::variable) {
-      key.dtype = leaf.state.dtype();
-      key.sizes = leaf.state.shape().sizes();
-      key.rank = static_cast<int>(key.sizes.size());
-      key.trainable = leaf.state.trainable();
-      // Two arguments that are one Variable: what is written through one is read through the other.
-      key.bits = out.size();
-      for (std::size_t i = 0; i < out.size(); ++i)
-        if (leaves[i].kind == Leaf::variable && leaves[i].state.id() == leaf.state.id()) {
-          key.bits = i;
-          break;
-        }
-    }
+    // By identity: host code may keep things by Variable, as optimizers keep their slots.
+    if (leaf.kind == Leaf::variable)
+      key = {
+          .kind = leaf.kind, .dtype = leaf.state.dtype(), .rank = leaf.state.shape().rank(), .bits = leaf.state.id()};
     out.push_back(std::move(key));
   }
   return out;
@@ -49,16 +42,8 @@ std::string described(const Leaf& leaf) {
   }
 }
 
-std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const Leaves& leaves,
-                                       const std::vector<Tensor>& tensors) const {
+std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const std::vector<Tensor>& tensors) const {
   if (key != call) return std::nullopt;
-  for (const Leaf& leaf : leaves) {
-    if (leaf.kind != Leaf::variable) continue;
-    for (const Variable& variable : used)
-      if (variable.id() == leaf.state.id() &&
-          std::find(argument_ids.begin(), argument_ids.end(), variable.id()) == argument_ids.end())
-        return std::nullopt;
-  }
   std::vector<ConcreteInput> concrete;
   for (const Tensor& tensor : tensors) concrete.push_back({tensor.node()->size_span(), {}});
   for (const std::vector<std::int64_t>& sizes : hidden_sizes) concrete.push_back({sizes, {}});
@@ -75,30 +60,30 @@ std::shared_ptr<const BoundProgram> Entry::bound_to(const Bindings& bindings) {
   return bound;
 }
 
-std::shared_ptr<const CallVariables> Entry::variables_of(const Leaves& leaves) const {
-  bool passed = std::any_of(argument_ids.begin(), argument_ids.end(), [](std::uint64_t id) { return id != 0; });
-  if (own && !passed) return own;
-  auto out = std::make_shared<CallVariables>();
-  auto here = [&](const Variable& variable) {
-    for (std::size_t i = 0; i < argument_ids.size(); ++i)
-      if (variable.defined() && argument_ids[i] == variable.id()) return leaves[i].state;
-    return variable;
-  };
-  for (const Trace::HiddenInput& input : hidden) {
-    out->inputs.push_back(here(input.variable));
-    out->input_states.push_back(out->inputs.back().defined() ? &state_of(out->inputs.back()) : nullptr);
+void Entry::collect_variables() {
+  for (const Trace::HiddenInput& input : hidden)
+    variables.inputs.push_back(input.variable.defined() ? &state_of(input.variable) : nullptr);
+  for (const Variable& variable : written) variables.written.push_back(&state_of(variable));
+  for (const Variable& variable : used) {
+    VariableState* state = &state_of(variable);
+    variables.locks.push_back({state, std::count(variables.written.begin(), variables.written.end(), state) > 0});
   }
-  for (const Variable& variable : written) {
-    out->written.push_back(here(variable));
-    out->written_states.push_back(&state_of(out->written.back()));
-  }
-  for (const Variable& traced : used) {
-    VariableState* state = &state_of(here(traced));
-    out->locks.push_back({state, std::count(out->written_states.begin(), out->written_states.end(), state) > 0});
-  }
-  std::sort(out->locks.begin(), out->locks.end(),
+  std::sort(variables.locks.begin(), variables.locks.end(),
             [](const auto& a, const auto& b) { return a.state->id < b.state->id; });
-  return out;
+}
+
+bool same_captures(const Entry& a, const Entry& b) {
+  if (a.hidden.size() != b.hidden.size()) return false;
+  for (std::size_t i = 0; i < a.hidden.size(); ++i) {
+    const Tensor &x = a.hidden[i].captured, &y = b.hidden[i].captured;
+    if (a.hidden[i].variable.id() != b.hidden[i].variable.id() || x.defined() != y.defined()) return false;
+    if (!x.defined() || x.node()->data == y.node()->data) continue;
+    const TensorNode &first = *x.node(), &second = *y.node();
+    if (first.dtype != second.dtype || !std::ranges::equal(first.size_span(), second.size_span())) return false;
+    auto bytes = static_cast<std::size_t>(first.element_count() * size_of(first.dtype));
+    if (bytes > 0 && std::memcmp(first.data, second.data, bytes) != 0) return false;
+  }
+  return true;
 }
 
 namespace {
@@ -138,51 +123,76 @@ class ShortArray {
 
 }  // namespace
 
-void run_compiled(const Entry& entry, const BoundProgram& bound, const CallVariables& variables,
-                  std::span<const Tensor* const> tensors, ResultTensors& results) {
+namespace {
+
+/// A program whose sizes are known when parts of it have run: it makes room for its results itself.
+void run_with_late_sizes(const Program& program, const BoundProgram& bound, void* const* memory,
+                         const CallVariables& variables, ResultTensors& results) {
+  std::vector<Buffer> buffers(program.results.size());
+  std::vector<std::vector<std::int64_t>> sizes;
+  bound.run_late(memory, buffers.data(), sizes);
+  std::vector<Tensor> tensors;
+  for (std::size_t r = 0; r < buffers.size(); ++r)
+    tensors.push_back(dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r])));
+  std::size_t own = buffers.size() - variables.written.size();
+  for (std::size_t r = 0; r < own; ++r) results.add(std::move(tensors[r]));
+  // Commit: nothing below can fail.
+  for (std::size_t r = own; r < tensors.size(); ++r) std::swap(variables.written[r - own]->value, tensors[r]);
+}
+
+}  // namespace
+
+void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
+                  ResultTensors& results) {
+  const CallVariables& variables = entry.variables;
   VariableLocks locks(variables.locks);
   std::size_t count = tensors.size();
   ShortArray<void*, 8> memory(count + entry.hidden.size());
   for (std::size_t i = 0; i < count; ++i) memory[i] = tensors[i]->node()->data;
   for (std::size_t i = 0; i < entry.hidden.size(); ++i) {
-    const VariableState* state = variables.input_states[i];
+    const VariableState* state = variables.inputs[i];
     memory[count + i] = (state ? state->value : entry.hidden[i].captured).node()->data;
   }
   const Program& program = *entry.program;
-  std::size_t all = program.results.size(), own = all - variables.written_states.size();
-  ShortArray<Buffer, 2> buffers(all);
-  std::vector<std::vector<std::int64_t>> late_sizes;
-  if (bound.has_late_sizes()) {
-    bound.run_late(memory.data(), buffers.data(), late_sizes);
-  } else {
-    for (std::size_t r = own; r < all; ++r) {
-      // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
-      const TensorNode& old = *variables.written_states[r - own]->value.node();
-      if (program.in_place[r] >= 0 && old.exclusive()) buffers[r] = old.buffer;
-    }
-    bound.run(memory.data(), buffers.data());
-  }
-  const std::vector<std::vector<std::int64_t>>& sizes = late_sizes.empty() ? bound.result_sizes() : late_sizes;
-  // Commit: nothing below can fail but for memory, and results come first.
-  for (std::size_t r = 0; r < own; ++r)
-    results.add(dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r])));
+  if (bound.has_late_sizes()) return run_with_late_sizes(program, bound, memory.data(), variables, results);
+
+  // All that can fail comes before the first write to a Variable's memory.
+  std::size_t all = program.results.size(), own = all - variables.written.size();
+  ShortArray<void*, 4> into(all);
+  auto fresh = [&](std::size_t r) {
+    Tensor tensor =
+        dense_tensor(program.results[r].dtype, bound.result_sizes()[r], Buffer::allocate(bound.result_bytes(r)));
+    into[r] = tensor.node()->data;
+    return tensor;
+  };
+  for (std::size_t r = 0; r < own; ++r) results.add(fresh(r));
   ShortArray<Tensor, 1> next(all - own);
+  for (std::size_t r = own; r < all; ++r) {
+    // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
+    const TensorNode& old = *variables.written[r - own]->value.node();
+    if (program.in_place[r] >= 0 && old.exclusive())
+      into[r] = old.data;
+    else
+      next[r - own] = fresh(r);
+  }
+  bound.run_into(memory.data(), into.data());
+  // Commit: nothing below can fail.
   for (std::size_t r = own; r < all; ++r)
-    if (variables.written_states[r - own]->value.node()->buffer.data() != buffers[r].data())
-      next[r - own] = dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r]));
-  for (std::size_t r = own; r < all; ++r)
-    if (next[r - own].defined()) std::swap(variables.written_states[r - own]->value, next[r - own]);
+    if (next[r - own].defined()) std::swap(variables.written[r - own]->value, next[r - own]);
 }
 
-void run_under_tape(const Entry& entry, const CallVariables& variables, const std::vector<Tensor>& tensors,
-                    ResultTensors& results, Where where) {
+void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where) {
+  VariableLocks locks(entry.variables.locks);
   std::vector<Tensor> inputs = tensors;
-  for (std::size_t i = 0; i < entry.hidden.size(); ++i)
-    inputs.push_back(variables.inputs[i].defined() ? variables.inputs[i].read(where) : entry.hidden[i].captured);
+  for (const Trace::HiddenInput& input : entry.hidden)
+    inputs.push_back(input.variable.defined() ? read_under_tapes(input.variable, state_of(input.variable).value)
+                                              : input.captured);
   std::vector<Tensor> values = replay(entry.graph, inputs);
-  std::size_t own = values.size() - variables.written.size();
-  for (std::size_t i = 0; i < variables.written.size(); ++i) variables.written[i].assign(values[own + i], where);
-  for (std::size_t i = 0; i < own; ++i) results.add(std::move(values[i]));
+  std::size_t own = values.size() - entry.written.size();
+  for (std::size_t r = own; r < values.size(); ++r) values[r] = values[r].contiguous(where);
+  for (std::size_t r = 0; r < own; ++r) results.add(std::move(values[r]));
+  // Commit: nothing below can fail.
+  for (std::size_t r = own; r < values.size(); ++r) std::swap(entry.variables.written[r - own]->value, values[r]);
 }
 
 }  // namespace stet

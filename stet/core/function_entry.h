@@ -23,25 +23,21 @@ struct LeafKey {
   Leaf::Kind kind = Leaf::tensor;
   DType dtype = DType::f32;
   int rank = 0;
-  std::uint64_t bits = 0;  // number: its value; count: elements; object: its identity; Variable: which leaf it is first
-  bool trainable = false;  // Variable
-  std::vector<std::int64_t> sizes = {};  // Variable
+  std::uint64_t bits = 0;  // number: its value; count: elements; object and Variable: identity
   bool operator==(const LeafKey&) const = default;
 };
 std::vector<LeafKey> keys_of(const Leaves& leaves);
 /// A leaf as explanations name it: "f32[3,5]", "Dense 'dense_1'", "0.5".
 std::string described(const Leaf& leaf);
 
-/// The Variables of a call: those that the trace captured, and those that came as arguments.
+/// The Variables that a trace uses, as its calls need them.
 struct CallVariables {
   struct Held {
     VariableState* state;
     bool exclusive;
   };
-  std::vector<Variable> inputs;  // by hidden input; undefined where it is a captured tensor
-  std::vector<VariableState*> input_states;
-  std::vector<Variable> written;
-  std::vector<VariableState*> written_states;
+  std::vector<VariableState*> inputs;  // by hidden input; null where it is a captured tensor
+  std::vector<VariableState*> written;
   std::vector<Held> locks;  // by id, so that calls cannot wait for each other in a circle
 };
 
@@ -52,20 +48,19 @@ struct Entry {
   std::shared_ptr<Program> program;
   std::vector<Trace::HiddenInput> hidden;
   std::vector<std::vector<std::int64_t>> hidden_sizes;
-  Leaves result_form;                        // counts and numbers as they are; tensors to be filled in
-  std::vector<Variable> written, used;       // as they were when it was traced
-  std::vector<std::uint64_t> argument_ids;   // by leaf: the id of the Variable it was traced with; 0 for others
-  std::shared_ptr<const CallVariables> own;  // of calls without Variables as arguments
+  Leaves result_form;                   // counts and numbers as they are; tensors to be filled in
+  std::vector<Variable> written, used;  // in the order of the program
+  CallVariables variables;
   double trace_milliseconds = 0, compile_milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
 
-  /// The symbols' values if a call fits: same leaves, Variables that do not coincide with captured ones, and sizes that
-  /// obey the facts. `tensors` are the tensors among the leaves, dense.
-  std::optional<Bindings> accepts(const std::vector<LeafKey>& key, const Leaves& leaves,
-                                  const std::vector<Tensor>& tensors) const;
+  /// The symbols' values if a call fits: same leaves, and sizes that obey the facts. `tensors` are the tensors among
+  /// the leaves, dense.
+  std::optional<Bindings> accepts(const std::vector<LeafKey>& key, const std::vector<Tensor>& tensors) const;
   /// The program bound to these sizes: binding evaluates every size and plans memory, so the last few are kept.
   std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings);
-  std::shared_ptr<const CallVariables> variables_of(const Leaves& leaves) const;
+  /// Fills in `variables`, when the others are known.
+  void collect_variables();
 
  private:
   static constexpr std::size_t most_recent = 8;
@@ -75,10 +70,11 @@ struct Entry {
 
 /// Runs the program on the memory of dense tensors, holding the Variables from launch to commit. When it throws,
 /// nothing has changed.
-void run_compiled(const Entry& entry, const BoundProgram& bound, const CallVariables& variables,
-                  std::span<const Tensor* const> tensors, ResultTensors& results);
-/// Sends the trace's graph through the door op by op, so that tapes see what they need.
-void run_under_tape(const Entry& entry, const CallVariables& variables, const std::vector<Tensor>& tensors,
-                    ResultTensors& results, Where where);
+void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
+                  ResultTensors& results);
+/// Sends the trace's graph through the door op by op, so that tapes see what they need. Holds the Variables alike.
+void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where);
+/// Both traces captured the same: Variables by identity, tensors by their bytes.
+bool same_captures(const Entry& a, const Entry& b);
 
 }  // namespace stet

@@ -74,8 +74,10 @@ HitSlot* find_hit(std::uint64_t function, const LeafViews& leaves) {
   return nullptr;
 }
 
-void remember_hit(std::uint64_t function, const Leaves& leaves, std::shared_ptr<Entry> entry,
-                  std::shared_ptr<const BoundProgram> bound, std::shared_ptr<const CallVariables> variables) {
+std::uint64_t hit_epoch() { return current_epoch.load(std::memory_order_acquire); }
+
+void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& leaves, std::shared_ptr<Entry> entry,
+                  std::shared_ptr<const BoundProgram> bound) {
   if (leaves.size() > LeafViews::most) return;
   Slots& all = slots_of_this_thread();
   HitSlot* oldest = nullptr;
@@ -94,10 +96,9 @@ void remember_hit(std::uint64_t function, const Leaves& leaves, std::shared_ptr<
     for (int axis = 0; axis < node.rank; ++axis) made.sizes[next++] = node.sizes[axis];
   }
   made.function = function;
-  made.epoch = current_epoch.load(std::memory_order_acquire);
+  made.epoch = epoch;
   made.entry = std::move(entry);
   made.bound = std::move(bound);
-  made.variables = std::move(variables);
   made.leaf_count = static_cast<std::uint32_t>(leaves.size());
   made.last_use = ++all.clock;
   *oldest = std::move(made);

@@ -14,7 +14,6 @@ struct HitSlot {
   std::uint64_t epoch = 0;
   std::shared_ptr<Entry> entry;
   std::shared_ptr<const BoundProgram> bound;
-  std::shared_ptr<const CallVariables> variables;
   std::uint32_t leaf_count = 0;
   std::uint32_t last_use = 0;
   /// Of a tensor dtype and rank, of any other leaf its bits; then the sizes of all tensors, one after the other.
@@ -27,8 +26,11 @@ struct HitSlot {
 std::uint64_t next_function_id();
 /// The slot for a call that looks like this one; null when there is none. Of tensors: dense, and not traced.
 HitSlot* find_hit(std::uint64_t function, const LeafViews& leaves);
-void remember_hit(std::uint64_t function, const Leaves& leaves, std::shared_ptr<Entry> entry,
-                  std::shared_ptr<const BoundProgram> bound, std::shared_ptr<const CallVariables> variables);
+/// Counts until something is forgotten.
+std::uint64_t hit_epoch();
+/// `epoch` is that of before the entry was looked up.
+void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& leaves, std::shared_ptr<Entry> entry,
+                  std::shared_ptr<const BoundProgram> bound);
 /// All slots of all threads stop counting: a trace was dropped. This thread's are emptied now, the others' when they
 /// are met.
 void forget_hits();

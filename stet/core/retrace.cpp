@@ -36,8 +36,7 @@ std::string at_line(Where where) { return where.known() ? text(" at ", where.fil
 /// In how many ways they differ: what the nearest trace is nearest by.
 std::size_t distance(const LeafKey& a, const LeafKey& b) {
   if (a.kind != b.kind) return 4;
-  return std::size_t{a.dtype != b.dtype} + std::size_t{a.rank != b.rank} + std::size_t{a.bits != b.bits} +
-         std::size_t{a.sizes != b.sizes} + std::size_t{a.trainable != b.trainable};
+  return std::size_t{a.dtype != b.dtype} + std::size_t{a.rank != b.rank} + std::size_t{a.bits != b.bits};
 }
 
 struct Difference {
@@ -45,21 +44,18 @@ struct Difference {
 };
 
 /// Why a leaf of this call does not fit a trace's; empty if it does.
-Difference difference(const LeafKey& traced, const LeafKey& now, const std::string& name) {
+Difference difference(const LeafKey& traced, const LeafKey& now, bool scalar, const std::string& name) {
   if (traced == now) return {};
   if (traced.kind != now.kind) return {"another kind of argument", "pass the same kind of value in every call"};
   switch (now.kind) {
     case Leaf::tensor:
+      if (traced.dtype != now.dtype && scalar)
+        return {"another kind of number", text("pass integers or reals, not both, as ", name)};
       if (traced.dtype != now.dtype)
         return {"dtype changed", text("cast(", name, ", ", traced.dtype, ") before the call")};
       return {"rank changed", text("reshape or expand_dims ", name, " to one rank before the call")};
     case Leaf::variable:
-      if (traced.dtype != now.dtype) return {"a Variable of another dtype", "use one dtype"};
-      if (traced.sizes != now.sizes)
-        return {"a Variable of another shape", "a trace knows the shapes of its Variables"};
-      if (traced.trainable != now.trainable) return {"trainable changed", "set trainable before the first call"};
-      return {"arguments that were one Variable are two now, or the other way round",
-              "pass the same ones in every call"};
+      return {"another Variable", text("pass the same Variable in every call, or its value as a Tensor")};
     case Leaf::number:
       return {"the value of a C++ number changed, and is part of the trace",
               text("declare the parameter as Scalar or Tensor instead of a C++ number: then ", name,
@@ -108,9 +104,14 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
   out.headline =
       text("stet: tracing '", call.function, "' again (trace ", trace, ")",
            call.where.known() ? text(", called at ", call.where.file, ":", call.where.line) : std::string(), "\n");
-  if (!out.nearest) return out;  // all were forgotten
+  if (!out.nearest) {
+    out.headline += explanation_line("traces", "none is left: clear() has forgotten them");
+    out.cause = "clear";
+    return out;
+  }
   for (std::size_t i = 0; i < std::min(call.key.size(), out.nearest->key.size()); ++i) {
-    Difference found = difference(out.nearest->key[i], call.key[i], call.arguments.in(call.owners[i]));
+    Difference found =
+        difference(out.nearest->key[i], call.key[i], call.leaves[i].scalar, call.arguments.in(call.owners[i]));
     if (found.why.empty()) continue;
     out.headline += explanation_line(call.arguments.of(call.owners[i]),
                                      text(out.nearest->types[i], " -> ", described(call.leaves[i]), "   ", found.why));

@@ -45,6 +45,8 @@ struct Leaf {
   DType dtype = DType::f32;  // number: of which type
   std::uint64_t bits = 0;    // number: its bits; count: how many elements follow; object: its identity
   std::shared_ptr<Body> body = {};
+  bool scalar = false;     // tensor: it came as a Scalar
+  bool undefined = false;  // tensor: of a result, there is none
 };
 using Leaves = std::vector<Leaf>;
 
@@ -78,6 +80,7 @@ class LeafReader {
   const Leaf& next() { return leaves_[at_++]; }
   Tensor next_tensor() {
     const Leaf& leaf = leaves_[at_++];
+    if (leaf.undefined) return {};
     return tensors_ ? std::move(*tensors_++) : leaf.value;
   }
 
@@ -123,7 +126,9 @@ struct Of<Tensor> {
 };
 template <>
 struct Of<Scalar> {
-  static void write(const Scalar& v, Leaves& out) { Of<Tensor>::write(v.tensor(), out); }
+  static void write(const Scalar& v, Leaves& out) {
+    out.push_back({.kind = Leaf::tensor, .value = v.tensor(), .scalar = true});
+  }
   static void view(const Scalar& v, LeafViews& out) { out.add({.tensor = &v.tensor()}); }
   static Scalar read(LeafReader& in) { return Scalar(in.next_tensor()); }
 };

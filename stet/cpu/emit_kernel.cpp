@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unordered_set>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -20,6 +21,14 @@ std::atomic<bool> checked_default{false};
 
 /// Vectors per step of the main loop: enough independent work to hide latency, few enough registers not to spill.
 int unroll_for(int expr_size) { return expr_size <= 8 ? 4 : expr_size <= 24 ? 2 : 1; }
+
+/// Distinct nodes of all of them, as they are computed.
+int expanded_size(const std::vector<Expr>& bodies) {
+  std::unordered_set<const ExprNode*> nodes;
+  for (Expr body : bodies)
+    for (Expr part : topological(expand_math(body))) nodes.insert(&*part);
+  return static_cast<int>(nodes.size());
+}
 
 class KernelEmitter {
  public:
@@ -292,8 +301,8 @@ class KernelEmitter {
     return from_storage(b, access.dtype, b.gather(element, pointer, addresses, guarded, size_of(access.dtype)));
   }
 
-  /// The body at inner positions i … i + lanes.
-  Value body_at(const Run& run, Value i, Value mask, Value active) {
+  /// The bodies at inner positions i … i + lanes.
+  std::vector<Value> bodies_at(const Run& run, Value i, Value mask, Value active) {
     std::vector<Value> cache(kernel_.operands.size(), nullptr);
     std::function<Value(int)> operand = [&](int k) {
       auto at = static_cast<std::size_t>(k);
@@ -301,8 +310,9 @@ class KernelEmitter {
       if (!cache[at]) cache[at] = vector_load(run, at, i, mask, active, operand);
       return cache[at];
     };
-    return emit_expr(b, kernel_.body, lanes_, operand, [&](int loop) { return index_value(run, loop, i); });
+    return emit_exprs(b, kernel_.bodies(), lanes_, operand, [&](int loop) { return index_value(run, loop, i); });
   }
+  Value body_at(const Run& run, Value i, Value mask, Value active) { return bodies_at(run, i, mask, active)[0]; }
   Value index_value(const Run& run, int loop, Value i) {
     if (static_cast<std::size_t>(loop) == inner_) return inner_lanes(i);
     return b.splat(run.indices[static_cast<std::size_t>(loop)], lanes_);
@@ -310,9 +320,8 @@ class KernelEmitter {
 
   // --- results
 
-  /// Stores lanes at result base + i.
-  void store_lanes(Value value, Value base, Value i, Value mask, Value active) {
-    const Access& access = kernel_.result;
+  /// Stores lanes of a result at base + i.
+  void store_lanes(const Access& access, Value value, Value base, Value i, Value mask, Value active) {
     Type element = b.storage(access.dtype);
     Value pointer = buffers_[static_cast<std::size_t>(access.buffer)];
     const Dim& stride = access.address.strides[inner_];
@@ -341,8 +350,8 @@ class KernelEmitter {
       b.store(stored, at, align);
   }
 
-  Value result_base(const Run& run) {
-    return add_scalar_indirections(kernel_.result, base_of(kernel_.result.address, run.indices), run);
+  Value result_base(const Access& result, const Run& run) {
+    return add_scalar_indirections(result, base_of(result.address, run.indices), run);
   }
 
   /// The epilogue on a combined value of any lanes; `load` gives an epilogue operand.
@@ -407,11 +416,15 @@ class KernelEmitter {
   }
 
   void emit_map() {
-    int unroll = options_.checked ? 1 : unroll_for(expand_math(kernel_.body).size());
+    int unroll = options_.checked ? 1 : unroll_for(expanded_size(kernel_.bodies()));
+    std::vector<const Access*> results = kernel_.results();
     auto run_inner = [&](const Run& run, Value begin, Value end) {
-      Value base = result_base(run);
+      std::vector<Value> bases;
+      for (const Access* result : results) bases.push_back(result_base(*result, run));
       vector_loop(begin, end, unroll, [&](Value i, Value mask, Value active) {
-        store_lanes(body_at(run, i, mask, active), base, i, mask, active);
+        // All is loaded before anything is stored: a result may lie where an operand lay.
+        std::vector<Value> values = bodies_at(run, i, mask, active);
+        for (std::size_t r = 0; r < results.size(); ++r) store_lanes(*results[r], values[r], bases[r], i, mask, active);
       });
     };
     if (parallel_over(kernel_) == ParallelOver::elements) {
@@ -583,7 +596,7 @@ class KernelEmitter {
       Value at = b.add(i, b.index(u * lanes_));
       Value combined = reducer.column_result({state.data() + u * width, static_cast<std::size_t>(width)});
       Value stored = epilogue_of(combined, lanes_, [&](int k) { return column_operand(k, indices, at, mask, active); });
-      store_lanes(stored, base_of(kernel_.result.address, indices), at, mask, active);
+      store_lanes(kernel_.result, stored, base_of(kernel_.result.address, indices), at, mask, active);
     }
   }
 
@@ -646,11 +659,12 @@ ParallelOver parallel_over(const Kernel& kernel) {
 int vector_lanes(const Kernel& kernel) {
   int widest = 1;
   auto see = [&](DType d) { widest = std::max(widest, size_of(d)); };
-  for (Expr e : {kernel.body, kernel.epilogue})
-    if (e.defined())
-      for (Expr part : topological(e)) see(compute_type(part.dtype()));
+  std::vector<Expr> exprs = kernel.bodies();
+  if (kernel.epilogue.defined()) exprs.push_back(kernel.epilogue);
+  for (Expr e : exprs)
+    for (Expr part : topological(e)) see(compute_type(part.dtype()));
   for (const Access& access : kernel.operands) see(access.dtype);
-  see(kernel.result.dtype);
+  for (const Access* result : kernel.results()) see(result->dtype);
   return 64 / widest;
 }
 

@@ -31,11 +31,13 @@ std::int64_t last_level_cache() {
 
 /// Nanoseconds that an iteration takes on one core, roughly: only used to decide whether threads are worth it.
 double iteration_cost(const Kernel& kernel) {
-  double bytes = size_of(kernel.result.dtype);
+  double bytes = 0, nodes = 0;
+  for (const Access* result : kernel.results()) bytes += size_of(result->dtype);
+  for (Expr body : kernel.bodies()) nodes += body.size();
   for (const Access& access : kernel.operands) bytes += access.source == Access::memory ? size_of(access.dtype) : 0;
   bool gathers = false;
   for (const Access& access : kernel.operands) gathers |= !access.indirections.empty() || !access.guards.empty();
-  return 0.0125 * bytes + 0.01 * kernel.body.size() + (gathers ? 0.5 : 0);
+  return 0.0125 * bytes + 0.01 * nodes + (gathers ? 0.5 : 0);
 }
 
 std::int64_t product(const Kernel& kernel, const Bindings& bindings, bool (*which)(const Kernel&, std::size_t)) {
@@ -199,14 +201,15 @@ class BoundKernel : public BoundStep {
   /// Such stores are aligned ones: every run of the inner loop must start at a whole vector.
   static bool streams(const Kernel& kernel, const Bindings& bindings, std::int64_t kept) {
     if (kernel.has_reduction() || kernel.accumulate || !kernel.result.indirections.empty()) return false;
-    const Affine& to = kernel.result.address;
-    if (!to.strides.back().is_constant() || to.strides.back().constant() != 1) return false;
-    std::int64_t lanes = vector_lanes(kernel);
-    if (to.offset.evaluate(bindings) % lanes != 0) return false;
-    for (std::size_t loop = 0; loop + 1 < to.strides.size(); ++loop)
-      if (to.strides[loop].evaluate(bindings) % lanes != 0) return false;
+    std::int64_t lanes = vector_lanes(kernel), bytes = 0;
+    for (const Access* result : kernel.results()) {
+      const Affine& to = result->address;
+      if (!to.strides.back().is_constant(1) || to.offset.evaluate(bindings) % lanes != 0) return false;
+      for (std::size_t loop = 0; loop + 1 < to.strides.size(); ++loop)
+        if (to.strides[loop].evaluate(bindings) % lanes != 0) return false;
+      bytes += size_of(result->dtype);
+    }
     // Operands that are repeated along a loop are small beside the result: only those that move everywhere count.
-    std::int64_t bytes = size_of(kernel.result.dtype);
     for (const Access& access : kernel.operands) {
       if (access.source != Access::memory) continue;
       auto repeated = [](const Dim& stride) { return stride.is_constant() && stride.constant() == 0; };
@@ -347,11 +350,15 @@ bool is_plain(const Access& access) { return access.guards.empty() && access.ind
 }  // namespace
 
 bool KernelStep::pointwise(int from, int to) const {
-  const Access& stored = kernel_.result;
-  if (kernel_.has_reduction() || kernel_.accumulate || !is_plain(stored)) return false;
-  if (buffers_[static_cast<std::size_t>(stored.buffer)] != to) return false;
+  if (kernel_.has_reduction() || kernel_.accumulate) return false;
+  auto program_buffer = [&](const Access& access) { return buffers_[static_cast<std::size_t>(access.buffer)]; };
+  std::vector<const Access*> results = kernel_.results();
+  auto found =
+      std::find_if(results.begin(), results.end(), [&](const Access* result) { return program_buffer(*result) == to; });
+  if (found == results.end() || !is_plain(**found)) return false;
+  const Access& stored = **found;
   return std::all_of(kernel_.operands.begin(), kernel_.operands.end(), [&](const Access& access) {
-    if (access.source != Access::memory || buffers_[static_cast<std::size_t>(access.buffer)] != from) return true;
+    if (access.source != Access::memory || program_buffer(access) != from) return true;
     return is_plain(access) && same_address(kernel_, access.address, stored.address);
   });
 }

@@ -14,6 +14,7 @@ constinit const OpDef size_row{
 constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
 constinit const OpDef cond_row{
     .name = "cond", .kind = Kind::branch, .summary = "One of two bodies, chosen by a value."};
+constinit const OpDef maps_row{.name = "maps", .kind = Kind::map, .summary = "Expressions at every position."};
 
 ValueId Graph::add(Node node) {
   nodes.push_back(std::move(node));
@@ -175,23 +176,34 @@ std::vector<std::vector<int>> users(const Graph& graph) {
 namespace {
 
 void verify_map(const Node& node, const Graph& graph, const std::function<void(bool, const char*)>& ensure) {
-  const auto& map = node.attributes.as<MapAttributes>();
-  ensure(map.body.defined(), "a map without a body");
-  verify(map.body);
-  ensure(map.body.dtype() == node.type().dtype, "the body's type is not the result's");
-  ensure(map.axes.size() == node.inputs.size(), "as many axis maps as inputs");
-  ensure(map.body.operand_count() <= static_cast<int>(node.inputs.size()), "the body has more operands than inputs");
+  bool several = node.op == &maps_row;
+  const std::vector<AxisMap>& axes =
+      several ? node.attributes.as<MapsAttributes>().axes : node.attributes.as<MapAttributes>().axes;
+  std::vector<Expr> bodies;
+  if (several)
+    bodies = node.attributes.as<MapsAttributes>().bodies;
+  else
+    bodies.push_back(node.attributes.as<MapAttributes>().body);
+  ensure(bodies.size() == node.results.size() && several == (bodies.size() > 1), "a body per result");
+  ensure(axes.size() == node.inputs.size(), "as many axis maps as inputs");
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    ensure(map.axes[i].rank == node.type().shape.rank(), "an axis map of the result's rank");
-    for (int axis = 0; axis < map.axes[i].rank; ++axis) {
-      int from = map.axes[i].axes[static_cast<std::size_t>(axis)];
+    ensure(axes[i].rank == node.type().shape.rank(), "an axis map of the result's rank");
+    for (int axis = 0; axis < axes[i].rank; ++axis) {
+      int from = axes[i].axes[static_cast<std::size_t>(axis)];
       ensure(from < graph.type(node.inputs[i]).shape.rank(), "an axis map within the operand's rank");
     }
   }
-  for (Expr e : topological(map.body))
-    if (e.is(Primitive::operand))
-      ensure(e.dtype() == graph.type(node.inputs[static_cast<std::size_t>(e->number)]).dtype,
-             "an operand of its input's type");
+  for (std::size_t r = 0; r < bodies.size(); ++r) {
+    ensure(bodies[r].defined(), "a map without a body");
+    verify(bodies[r]);
+    ensure(bodies[r].dtype() == node.results[r].dtype, "the body's type is not the result's");
+    ensure(identical(node.results[r].shape, node.type().shape), "maps of one shape");
+    ensure(bodies[r].operand_count() <= static_cast<int>(node.inputs.size()), "the body has more operands than inputs");
+    for (Expr e : topological(bodies[r]))
+      if (e.is(Primitive::operand))
+        ensure(e.dtype() == graph.type(node.inputs[static_cast<std::size_t>(e->number)]).dtype,
+               "an operand of its input's type");
+  }
 }
 
 void verify_branch(const Node& node, const Graph& graph, const char* after,
@@ -242,7 +254,7 @@ void verify(const Graph& graph, const char* after) {
       bool tuple = graph.node(input).results.size() > 1;
       ensure(!tuple || node.op == &part_row, "only part() reads a tuple");
     }
-    if (node.op == &map_row) verify_map(node, graph, ensure);
+    if (node.op == &map_row || node.op == &maps_row) verify_map(node, graph, ensure);
     if (node.op == &part_row) {
       ensure(node.inputs.size() == 1, "part() has one input");
       const Node& tuple = graph.node(node.inputs[0]);

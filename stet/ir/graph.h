@@ -7,6 +7,7 @@
 // Meaning: values are immutable tensors, dense in row-major order unless an input node says otherwise. Node kinds:
 //   structure   input(number), constant(bytes), part(i), size(dim)
 //   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
+//   maps        attributes: MapsAttributes. A tuple of maps over one list of operands and one iteration space
 //   branch      attributes: BranchAttributes. The results of one child graph, chosen by input 0
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
@@ -110,6 +111,14 @@ struct MapAttributes {
     return std::tuple(field("body", &MapAttributes::body), field("axes", &MapAttributes::axes));
   }
 };
+/// Several maps over the same operands and of one shape: what merging makes of maps that read the same memory.
+struct MapsAttributes {
+  std::vector<Expr> bodies;   // per result
+  std::vector<AxisMap> axes;  // per input
+  static constexpr auto fields() {
+    return std::tuple(field("bodies", &MapsAttributes::bodies), field("axes", &MapsAttributes::axes));
+  }
+};
 /// A reduction of a map over `axes` of its iteration space (the shape that `operand_axes` broadcast to): the body is
 /// combined along them; the node's inputs are the body's operands. Result dtype is the row's.
 struct ReduceAttributes {
@@ -148,8 +157,8 @@ struct BranchAttributes {
   }
 };
 
-/// The rows of kind structure, and the row of maps that have no row of their own (derivatives, fused chains).
-extern const OpDef input_row, constant_row, part_row, size_row, map_row;
+/// The rows of kind structure, and the rows of maps that have no row of their own (derivatives, fused chains).
+extern const OpDef input_row, constant_row, part_row, size_row, map_row, maps_row;
 /// The one row of kind branch.
 extern const OpDef cond_row;
 

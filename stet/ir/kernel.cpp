@@ -26,7 +26,7 @@ void for_each_dim(const Kernel& kernel, const std::function<void(const Dim&)>& f
   for (const Loop& loop : kernel.loops) f(loop.extent);
   for (const Access& access : kernel.operands) for_each_dim(access, f);
   for (const Access& access : kernel.epilogue_operands) for_each_dim(access, f);
-  for_each_dim(kernel.result, f);
+  for (const Access* result : kernel.results()) for_each_dim(*result, f);
 }
 
 /// 0 and 1 are part of a kernel's structure (a broadcast, a unit stride); every other Dim is a number.
@@ -61,6 +61,18 @@ class KeyWriter {
 
 }  // namespace
 
+std::vector<Expr> Kernel::bodies() const {
+  std::vector<Expr> out{body};
+  for (const FurtherResult& one : further) out.push_back(one.body);
+  return out;
+}
+
+std::vector<const Access*> Kernel::results() const {
+  std::vector<const Access*> out{&result};
+  for (const FurtherResult& one : further) out.push_back(&one.to);
+  return out;
+}
+
 std::vector<Dim> Kernel::numbers() const {
   std::vector<Dim> out;
   for_each_dim(*this, [&](const Dim& dim) {
@@ -80,7 +92,9 @@ std::string Kernel::key() const {
   out += text("; body ", body.str(true), "; ", stet::name(combine));
   for (const Access& access : epilogue_operands) out += text("; end ", write.access(access));
   if (epilogue.defined()) out += text("; epilogue ", epilogue.str(true));
-  out += text("; out ", write.access(result), accumulate ? " accumulate" : "", "; buffers ", buffer_count);
+  out += text("; out ", write.access(result), accumulate ? " accumulate" : "");
+  for (const FurtherResult& one : further) out += text("; body ", one.body.str(true), "; out ", write.access(one.to));
+  out += text("; buffers ", buffer_count);
   return out;
 }
 
@@ -108,7 +122,9 @@ std::string Kernel::str() const {
   for (std::size_t i = 0; i < epilogue_operands.size(); ++i)
     out += text("  e", i + 1, " = ", access(epilogue_operands[i]), "\n");
   if (epilogue.defined()) out += text("  stored = ", epilogue.str(), "  (x0 is the combined value)\n");
-  return out + text("  to ", access(result), accumulate ? ", added" : "", "\n");
+  out += text("  to ", access(result), accumulate ? ", added" : "", "\n");
+  for (const FurtherResult& one : further) out += text("  value = ", one.body.str(), "\n  to ", access(one.to), "\n");
+  return out;
 }
 
 namespace {
@@ -118,6 +134,7 @@ std::vector<Access*> accesses(Kernel& kernel) {
   for (Access& access : kernel.operands) out.push_back(&access);
   for (Access& access : kernel.epilogue_operands) out.push_back(&access);
   out.push_back(&kernel.result);
+  for (FurtherResult& one : kernel.further) out.push_back(&one.to);
   return out;
 }
 
@@ -148,11 +165,11 @@ void erase_loop(Kernel& kernel, std::size_t at) {
 /// Which loops the expressions ask the index of; those stay as they are.
 std::vector<bool> used_indices(const Kernel& kernel) {
   std::vector<bool> used(kernel.loops.size(), false);
-  for (Expr e : {kernel.body, kernel.epilogue}) {
-    if (!e.defined()) continue;
+  std::vector<Expr> exprs = kernel.bodies();
+  if (kernel.epilogue.defined()) exprs.push_back(kernel.epilogue);
+  for (Expr e : exprs)
     for (Expr part : topological(e))
       if (part.is(Primitive::index)) used[static_cast<std::size_t>(part->number)] = true;
-  }
   if (kernel.combine == Combine::argmax || kernel.combine == Combine::argmin)
     for (std::size_t i = 0; i < used.size(); ++i)
       if (kernel.loops[i].reduced) used[i] = true;  // the result is this loop's index
@@ -163,6 +180,7 @@ void renumber_after_erase(Kernel& kernel, std::size_t erased, std::size_t before
   std::vector<int> loops;
   for (std::size_t i = 0; i < before; ++i) loops.push_back(static_cast<int>(i > erased ? i - 1 : i));
   kernel.body = renumber_loops(kernel.body, loops);
+  for (FurtherResult& one : kernel.further) one.body = renumber_loops(one.body, loops);
   if (kernel.epilogue.defined()) kernel.epilogue = renumber_loops(kernel.epilogue, loops);
 }
 
@@ -223,20 +241,24 @@ void verify_accesses(const Kernel& kernel, const Ensure& ensure) {
     check(access, 0);
     ensure(access.guards.empty() && access.indirections.empty(), "an epilogue operand is read as it is");
   }
-  ensure(kernel.result.source == Access::memory, "the result is in memory");
-  check(kernel.result, kernel.operands.size());
-  ensure(kernel.result.guards.empty(), "a result has no guards");
+  for (const Access* result : kernel.results()) {
+    ensure(result->source == Access::memory, "the result is in memory");
+    check(*result, kernel.operands.size());
+    ensure(result->guards.empty(), "a result has no guards");
+  }
 }
 
 /// Types of operands, loops that exist.
 void verify_leaves(const Kernel& kernel, const Ensure& ensure) {
-  ensure(kernel.body.operand_count() <= static_cast<int>(kernel.operands.size()), "the body's operands exist");
-  for (Expr part : topological(kernel.body)) {
-    if (part.is(Primitive::operand))
-      ensure(part.dtype() == kernel.operands[static_cast<std::size_t>(part->number)].dtype,
-             "an operand has its access's type");
-    if (part.is(Primitive::index))
-      ensure(part->number >= 0 && part->number < static_cast<int>(kernel.loops.size()), "a loop index is of a loop");
+  for (Expr body : kernel.bodies()) {
+    ensure(body.operand_count() <= static_cast<int>(kernel.operands.size()), "the body's operands exist");
+    for (Expr part : topological(body)) {
+      if (part.is(Primitive::operand))
+        ensure(part.dtype() == kernel.operands[static_cast<std::size_t>(part->number)].dtype,
+               "an operand has its access's type");
+      if (part.is(Primitive::index))
+        ensure(part->number >= 0 && part->number < static_cast<int>(kernel.loops.size()), "a loop index is of a loop");
+    }
   }
   if (!kernel.epilogue.defined()) return;
   ensure(kernel.has_reduction(), "an epilogue follows a reduction");
@@ -265,6 +287,18 @@ void verify_reduction(const Kernel& kernel, const Ensure& ensure) {
   bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;
   ensure(!position || reduced == 1, "a position is along one loop");
   ensure(!position || kernel.epilogue.defined() || kernel.result.dtype == DType::i64, "a position is an i64");
+}
+
+void verify_further(const Kernel& kernel, const Ensure& ensure) {
+  if (kernel.further.empty()) return;
+  ensure(!kernel.has_reduction() && !kernel.accumulate, "only a map has further results");
+  std::vector<const Access*> results = kernel.results();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    ensure(results[i]->indirections.empty(), "several results are stored at fixed places");
+    for (std::size_t k = 0; k < i; ++k) ensure(results[i]->buffer != results[k]->buffer, "results are apart");
+  }
+  for (const FurtherResult& one : kernel.further)
+    ensure(one.body.dtype() == one.to.dtype, "the stored value has the result's type");
 }
 
 /// Adding to memory is done for a whole vector at a time, at places that lie side by side.
@@ -297,12 +331,13 @@ void verify(const Kernel& kernel) {
     if (!condition) throw InternalError(text("kernel breaks the rule: ", rule, "\n", kernel.str()));
   };
   if (!kernel.body.defined()) throw InternalError(text("kernel breaks the rule: it has a body\nkernel ", kernel.name));
-  verify(kernel.body);
+  for (Expr body : kernel.bodies()) verify(body);
   ensure(!kernel.loops.empty(), "it has a loop");
   verify_accesses(kernel, ensure);
   verify_leaves(kernel, ensure);
   verify_reduction(kernel, ensure);
   verify_accumulate(kernel, ensure);
+  verify_further(kernel, ensure);
   verify_result_indirections(kernel, ensure);
   Expr stored = kernel.epilogue.defined() ? kernel.epilogue : kernel.body;
   bool position = kernel.combine == Combine::argmax || kernel.combine == Combine::argmin;

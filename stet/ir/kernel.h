@@ -1,10 +1,11 @@
-// Kernel: a loop nest over Dims with affine accesses and one Expr body; what code generators compile.
+// Kernel: a loop nest over Dims with affine accesses and an Expr body; what code generators compile.
 //
 // Meaning. For every position of the kept loops:
 //   accumulator = combine over all positions of the reduced loops of body(operands…, loop indices)
 //   store epilogue(accumulator, epilogue operands…) at the result's position
-// With no reduced loop the body's value itself is the accumulator. The last loop is the one that is vectorised; kept
-// loops before the first reduced one are what is cut into chunks for threads.
+// With no reduced loop the body's value itself is the accumulator: a map. A map may store further values of the same
+// operands, each at a place of its own; at every position it loads all it needs before it stores. The last loop is the
+// one that is vectorised; kept loops before the first reduced one are what is cut into chunks for threads.
 //
 // All Dims of a kernel are numbers at launch: the kernel lists each distinct one once (`numbers()`), and two kernels
 // whose structure agrees up to those numbers have the same key and share machine code.
@@ -50,6 +51,12 @@ struct Access {
   std::vector<Indirection> indirections;
 };
 
+/// A further value of a map.
+struct FurtherResult {
+  Expr body;
+  Access to;
+};
+
 struct Kernel {
   std::string name;  // for people
   std::vector<Loop> loops;
@@ -59,10 +66,15 @@ struct Kernel {
   Expr epilogue;  // undefined: the accumulator; else operand 0 is the accumulator, operand i+1 epilogue_operands[i]
   std::vector<Access> epilogue_operands;
   Access result;
-  bool accumulate = false;  // add to what is in memory instead of storing (scatter); only with combine none
+  std::vector<FurtherResult> further;  // only of a map that does not accumulate
+  bool accumulate = false;             // add to what is in memory instead of storing (scatter); only with combine none
   int buffer_count = 0;
 
   bool has_reduction() const { return combine != Combine::none; }
+  /// The body and those of further results.
+  std::vector<Expr> bodies() const;
+  /// The result and further ones.
+  std::vector<const Access*> results() const;
   /// Every distinct non-constant-0-or-1 Dim, in the order of first use: extents, strides, offsets.
   std::vector<Dim> numbers() const;
   /// Canonical text: equal for kernels that can share code.

@@ -17,6 +17,9 @@ Tensor log_softmax(In x, int axis) {
   return shifted - log(sum(exp(shifted), axis, {.keepdims = true}));
 }
 
+Tensor softmax(In x) { return softmax(x, -1); }
+Tensor log_softmax(In x) { return log_softmax(x, -1); }
+
 Tensor layer_norm(In x, In gamma, In beta, LayerNormOptions options) {
   Frame frame("layer_norm", x.where());
   Tensor centred = x - mean(x, -1, {.keepdims = true});

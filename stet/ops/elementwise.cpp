@@ -14,11 +14,13 @@ static Expr logistic(Expr x) {
   return scalar::with_derivative(s, x, s * (1 - s));
 }
 
-/// max(x, 0), with derivative 0 at 0 as in every other framework; maximum alone would say one half.
+/// max(x, 0), with derivative 0 at 0 as in every other framework; maximum alone would say one half. The derivative is
+/// stated by the result, which a model keeps anyway, so that x need not be kept.
 static Expr rectified(Expr x) {
-  if (!is_floating(x.dtype())) return scalar::maximum(x, 0);  // integers have no derivative to state
+  Expr result = scalar::maximum(x, 0);
+  if (!is_floating(x.dtype())) return result;  // integers have no derivative to state
   Expr one = constant(std::int64_t{1}, x.dtype());
-  return scalar::with_derivative(scalar::maximum(x, 0), x, scalar::select(0 < x, one, 0));
+  return scalar::with_derivative(result, x, scalar::select(0 < result, one, 0));
 }
 
 /// The normal distribution at x, 0.5 * erfc(-x / sqrt(2)). Far below zero erfc magnifies the error of its argument z by

@@ -136,8 +136,11 @@ STET_API Tensor nonzero(In x);
 // --- composites: ordinary functions of the ops above
 
 /// exp(x) / sum(exp(x)) along an axis, without overflow.
-STET_API Tensor softmax(In x, int axis = -1);
-STET_API Tensor log_softmax(In x, int axis = -1);
+STET_API Tensor softmax(In x, int axis);
+STET_API Tensor log_softmax(In x, int axis);
+/// Along the last axis; overloads of their own, so that they can be given as activations.
+STET_API Tensor softmax(In x);
+STET_API Tensor log_softmax(In x);
 struct LayerNormOptions {
   double epsilon = 1e-3;
 };

@@ -109,13 +109,16 @@ class BoundProgram {
   DType result_type(std::size_t number = 0) const { return program_->results[number].dtype; }
   bool has_late_sizes() const { return !program_->late.empty(); }
 
+  std::size_t result_bytes(std::size_t number) const { return result_bytes_[number]; }
+
   /// Runs the program on the inputs' memory; `results` receives one buffer per result: fresh memory where it comes in
   /// empty. Where results[r] comes in with memory, the result is written there. That must be the memory of input
   /// Program::in_place[r] (inputs[in_place[r]] == results[r].data()), which nobody else can see or use, and every
   /// result may come in so or not, call by call. Until the first such memory is written, a run that throws has changed
   /// nothing; after that, it does not throw. Other inputs may share memory with each other, but not with that one.
   void run(void* const* inputs, Buffer* results) const;
-  /// The same with results in memory of the caller's; of programs without late sizes among their results.
+  /// The same with all results in memory of the caller's, fresh or as above; of programs without late sizes among their
+  /// results.
   void run_into(void* const* inputs, void* const* results) const;
   /// The same for programs with late sizes, which also tell the results' sizes; all of `results` come in empty.
   void run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const;

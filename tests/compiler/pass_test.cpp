@@ -214,6 +214,43 @@ TEST(FuseMapsPass, DoesNotRepeatExpensiveWorkForABroadcast) {
                               "results %3 %4\n"));
 }
 
+// --- reuse
+
+TEST(ReusePass, AGradientReadsTheResultThatIsThereAnyway) {
+  for (const char* row : {"relu", "tanh", "sigmoid", "exp"}) {
+    SymbolicGraph g;
+    Dim s = g.symbol("s", 4);
+    ValueId x = g.input(f32, {s, 8}), bias = g.input(f32, {8}), w = g.input(f32, {8, 3}), d = g.input(f32, {s, 8});
+    ValueId z = g.call("add", {x, bias}), y = g.call(row, {z});
+    Expr slope = derivative(instantiate(row_of(row), std::vector{f32}).body, 0);
+    MapAttributes backward{simplify(operand(1, f32) * slope), {}};
+    ValueId back = g.graph.add_call(map_row, {z, d}, Attributes(view_of(backward)));
+    g.graph.results = {g.graph.add_call(matmul_row, {y, w}, contract_as(false, false)), back};
+    Graph reused = reuse_values(simplify_graph(g.graph));
+    EXPECT_EQ(reused.node(back).inputs, (std::vector<ValueId>{y, d})) << row << "\n" << reused.str();
+    verify(reused, "reuse");
+    auto value = [](std::int64_t i) { return static_cast<double>(i % 13) - 6; };
+    std::vector<Array> arguments{Array::filled(f32, {5, 8}, value), Array::filled(f32, {8}, value),
+                                 Array::filled(f32, {8, 3}, value), Array::filled(f32, {5, 8}, value)};
+    std::vector<Array> with = run_on(*compile_with_facts(g.graph, all_passes()), arguments);
+    std::vector<Array> plain = run_on(*compile_with_facts(g.graph, without({"reuse"})), arguments);
+    EXPECT_TRUE(same_values(with[1], plain[1])) << row;
+    EXPECT_LT(temporaries(*compile_with_facts(g.graph)), temporaries(*compile_with_facts(g.graph, without({"reuse"}))));
+  }
+}
+
+TEST(ReusePass, NotWhatWouldHaveToBeStoredOrIsNeededBesides) {
+  SymbolicGraph g;
+  Dim s = g.symbol("s", 4);
+  ValueId x = g.input(f32, {s}), y = g.input(f32, {s});
+  ValueId inner = g.call("exp", {x});  // goes into the sum
+  ValueId kept = g.call("tanh", {y});
+  g.graph.results = {g.call("sum", {inner}, reduce_over({0})), g.call("square", {g.call("exp", {x})}), kept};
+  MapAttributes both{simplify(operand(0, f32) * scalar::tanh(operand(0, f32))), {}};
+  g.graph.results.push_back(g.graph.add_call(map_row, {y}, Attributes(view_of(both))));
+  EXPECT_EQ(reuse_values(g.graph).str(), g.graph.str());
+}
+
 TEST(FuseReductionsPass, PutsAMapIntoItsReduction) {
   SymbolicGraph g;
   Dim s = g.symbol("s", 4);
@@ -331,8 +368,8 @@ TEST(Pipeline, EveryPassIsObservedTimedAndCanBeLeftOut) {
   g.graph.results = {g.call("exp", {x})};
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "fold", "share", "dead", "fuse_maps", "fuse_reductions",
-                                             "fuse_epilogues"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "fold", "share", "dead", "reuse", "fuse_maps",
+                                             "fuse_reductions", "fuse_epilogues", "merge_maps"}));
   for (std::size_t left_out = 0; left_out <= names.size(); ++left_out) {
     std::vector<std::string> seen, expected{"start"};
     CompileOptions options;

@@ -450,6 +450,18 @@ class Switches {
   int threads_;
 };
 
+/// Nodes with several results after all passes.
+int merged_maps(const RandomGraph& random) {
+  int count = 0;
+  CompileOptions options = all_passes();
+  options.observe = [&](const char* pass, const Graph& graph) {
+    if (std::string_view(pass) != "merge_maps") return;
+    for (const Node& node : graph.nodes) count += node.results.size() > 1;
+  };
+  random.compiled(options);
+  return count;
+}
+
 void check_seed(std::uint64_t seed) {
   RandomGraph random(seed);
   Graph graph = random.graph();
@@ -489,11 +501,14 @@ TEST(RandomGraph, EveryWayToCompileGivesTheSame) {
   Switches switches;
   set_guard_bytes(true);
   std::uint64_t damaged = guard_failures();
+  int merged = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     check_seed(seed);
+    merged += merged_maps(RandomGraph(seed));
     ASSERT_EQ(guard_failures(), damaged) << "seed " << seed << ": " << last_guard_failure();
     if (HasFailure()) return;
   }
+  EXPECT_GT(merged, 20);
 }
 
 TEST(RandomGraph, OneThreadAndTwoGiveTheSameBits) {

@@ -63,6 +63,40 @@ TEST(EmitKernel, EveryStrideOfEveryType) {
       }
 }
 
+TEST(EmitKernel, SeveralResultsOfSeveralTypesAndPlaces) {
+  Expr x = operand(0, f32), y = operand(1, f32), z = operand(2, i64);
+  for (std::int64_t rows : {1, 3})
+    for (std::int64_t n : {1, 15, 16, 17, 130}) {
+      Kernel kernel = map_of(x + y, {{rows, false}, {n, false}},
+                             {memory(f32, 0, 0, {n, 1}), memory(f32, 1, 0, {0, 1}), memory(i64, 2, 0, {n, 1})},
+                             memory(f32, 3, 0, {n, 1}));
+      kernel.further = {{(x + y) * x, memory(f32, 4, 0, {1, rows})},  // transposed
+                        {x < y, memory(DType::bool_, 5, 0, {n, 1})},
+                        {z + loop_index(0), memory(i64, 6, 2, {n, 1})},
+                        {scalar::cast(scalar::exp(x) + y, DType::f16), memory(DType::f16, 7, 0, {2 * n, 2})}};
+      kernel.buffer_count = 8;
+      std::int64_t all = rows * n;
+      expect_meaning(
+          kernel, {GuardedMemory::filled(f32, all, small), GuardedMemory::filled(f32, n, small),
+                   GuardedMemory::filled(i64, all, small), GuardedMemory(f32, all), GuardedMemory(f32, all),
+                   GuardedMemory(DType::bool_, all), GuardedMemory(i64, all + 2), GuardedMemory(DType::f16, 2 * all)});
+    }
+}
+
+TEST(EmitKernel, ResultsMayLieWhereOperandsLay) {
+  // Each is read by every body, and overwritten by one.
+  Expr m = operand(0, f32), v = operand(1, f32), d = operand(2, f32);
+  for (std::int64_t n : {1, 16, 33, 130}) {
+    Kernel kernel =
+        map_of(m + (d - m) * 0.5, {{n, false}},
+               {memory(f32, 0, 0, {1}), memory(f32, 1, 0, {1}), memory(f32, 2, 0, {1})}, memory(f32, 0, 0, {1}));
+    kernel.further = {{v + d * m, memory(f32, 1, 0, {1})}, {m * v - d, memory(f32, 2, 0, {1})}};
+    expect_meaning(kernel, {GuardedMemory::filled(f32, n, small),
+                            GuardedMemory::filled(f32, n, [](std::int64_t i) { return small(i + 5); }),
+                            GuardedMemory::filled(f32, n, [](std::int64_t i) { return small(i + 9); })});
+  }
+}
+
 TEST(EmitKernel, StridedResultsLeaveTheGapsAlone) {
   for (DType type : {DType::u8, DType::i16, DType::f32, DType::f64})
     for (std::int64_t stride : {2, 5, -3}) {

@@ -193,6 +193,11 @@ class KernelReference {
       for (const Access& access : kernel_.epilogue_operands) operands.push_back(load(access, index));
       value = evaluate(expand_math(kernel_.epilogue), operands, index, true);
     }
+    std::vector<ScalarValue> further = further_values(index);  // before anything is stored
+    for (std::size_t i = 0; i < further.size(); ++i) {
+      const Access& result = kernel_.further[i].to;
+      buffers_[static_cast<std::size_t>(result.buffer)].set(at(result.address, index), further[i]);
+    }
     GuardedMemory& to = buffers_[static_cast<std::size_t>(kernel_.result.buffer)];
     std::int64_t place = address(kernel_.result, index);
     if (kernel_.accumulate) {
@@ -200,6 +205,14 @@ class KernelReference {
       value = {old.real + value.real, old.integer + value.integer};
     }
     to.set(place, value);
+  }
+  std::vector<ScalarValue> further_values(const std::vector<std::int64_t>& index) {
+    std::vector<ScalarValue> operands, out;
+    if (!kernel_.further.empty())
+      for (const Access& access : kernel_.operands) operands.push_back(load(access, index));
+    for (const FurtherResult& one : kernel_.further)
+      out.push_back(evaluate(expand_math(one.body), operands, index, true));
+    return out;
   }
   void reduced(std::vector<std::int64_t>& index, std::size_t loop) {
     if (loop == kernel_.loops.size()) {

@@ -225,7 +225,27 @@ TEST(GraphVerify, ResultsAreTensorsThatExist) {
   EXPECT_EQ(refusal(graph), "graph after test: result %3 does not exist");
   graph = good();
   graph.nodes[2].results.push_back({f32, {}});
+  EXPECT_EQ(refusal(graph), "graph after test: node %2 map breaks the rule: a body per result");
+  const auto map = graph.nodes[2].attributes.as<MapAttributes>();
+  MapsAttributes maps{{map.body, map.body}, map.axes};
+  graph.nodes[2].op = &maps_row;
+  graph.nodes[2].attributes = Attributes(view_of(maps));
+  EXPECT_EQ(refusal(graph), "graph after test: node %2 maps breaks the rule: maps of one shape");
+  graph.nodes[2].results[1] = graph.nodes[2].results[0];
   EXPECT_EQ(refusal(graph), "graph after test: result %2 is a tuple");
+}
+TEST(GraphVerify, AnUpdateIsOfAnInputByAResultOfItsType) {
+  SymbolicGraph g;
+  ValueId x = g.input(f32, {4}), i = g.input(i32, {4});
+  g.graph.results = {g.call("negative", {x}), g.call("negative", {i})};
+  g.graph.updates = {{0, 0}, {1, 1}};
+  EXPECT_EQ(refusal(g.graph), "");
+  EXPECT_NE(g.graph.str().find("result 1 updates input 1"), std::string::npos);
+  for (std::vector<Update> wrong :
+       std::vector<std::vector<Update>>{{{0, 1}}, {{2, 0}}, {{-1, 0}}, {{0, 2}}, {{0, 0}, {0, 0}}}) {
+    g.graph.updates = wrong;
+    EXPECT_NE(refusal(g.graph).find("cannot update input"), std::string::npos) << refusal(g.graph);
+  }
 }
 
 // --- attributes

@@ -414,6 +414,42 @@ TEST_F(KernelTest, VerifyRefusesBrokenReductions) {
             "a reduction stores at a fixed place");
 }
 
+TEST_F(KernelTest, FurtherResults) {
+  Kernel kernel = product();
+  kernel.further = {{operand(0, f32) < operand(1, f32), memory(DType::bool_, 3, 0, {b, 1})}};
+  kernel.buffer_count = 4;
+  verify(kernel);
+  EXPECT_NE(kernel.key(), product().key());
+  EXPECT_NE(kernel.str().find("value = x0 < x1\n  to buffer 3 bool [0 + i0*(b) + i1*(1)]"), std::string::npos)
+      << kernel.str();
+  // One that is stored by another order of loops keeps them apart.
+  Kernel dense = kernel;
+  dense.operands[1] = memory(f32, 1, 0, {b, 1});
+  EXPECT_EQ(collapse_loops(dense).loops.size(), 1u);
+  dense.further[0].to = memory(DType::bool_, 3, 0, {1, a});
+  EXPECT_EQ(collapse_loops(dense).loops.size(), 2u);
+  dense = kernel;
+  dense.operands[1] = memory(f32, 1, 0, {b, 1});
+  dense.further[0].body = loop_index(1) < constant(3, i64);
+  EXPECT_EQ(collapse_loops(dense).loops.size(), 2u);
+
+  Kernel broken = kernel;
+  broken.further[0].to.buffer = 2;
+  broken.further[0].to.dtype = f32;
+  broken.further[0].body = operand(0, f32);
+  EXPECT_THROW(verify(broken), InternalError) << "two results in one buffer";
+  broken = kernel;
+  broken.further[0].to.dtype = f32;
+  EXPECT_THROW(verify(broken), InternalError) << "another type";
+  broken = kernel;
+  broken.accumulate = true;
+  EXPECT_THROW(verify(broken), InternalError) << "added to";
+  broken = mean();
+  broken.further = {{operand(0, f32), memory(f32, 2, 0, {1, 0})}};
+  broken.buffer_count = 3;
+  EXPECT_THROW(verify(broken), InternalError) << "of a reduction";
+}
+
 TEST_F(KernelTest, VerifyRefusesBrokenAccumulation) {
   EXPECT_EQ(refusal(product(), [](Kernel& k) { k.accumulate = true; }), "");
   EXPECT_EQ(refusal(mean(), [](Kernel& k) { k.accumulate = true; }), "only a map adds to memory");

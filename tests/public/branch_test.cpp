@@ -79,7 +79,11 @@ TEST(Branch, APathThatThrowsThrowsWhenItIsTaken) {
 TEST(Branch, SidesOfDifferentSize) {
   auto body = [](Tensor x) {
     Tensor y = cond(
-        x[0] > 0.f, [&] { return concat({x, x}); }, [&] { return x[range(0, 1)]; });
+        x[0] > 0.f,
+        [&] {
+          return concat({x, x});
+        },
+        [&] { return x[range(0, 1)]; });
     return std::tuple{y * 2, sum(y)};
   };
   Function f = function("sizes(x)", body);
@@ -159,8 +163,8 @@ TEST(Branch, WhatFollowsAScopeIsRecordedOnce) {
 
 TEST(Branch, InnerScopesOnAPathThatIsRunAgain) {
   auto body = [](Tensor x) {
-    Tensor y = scope([&] { return relu(x); });            // no fork
-    Tensor z = scope([&] { return act(y - 1); });         // forks
+    Tensor y = scope([&] { return relu(x); });     // no fork
+    Tensor z = scope([&] { return act(y - 1); });  // forks
     if (sum(z) > 1.f) return scope([&] { return act(z); });
     return z * 2;
   };

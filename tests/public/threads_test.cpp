@@ -83,8 +83,7 @@ TEST_F(Threads, UpdatesOfOneVariableAreNotLost) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
-// Disabled: under a tape a call reads its Variables, computes and writes them without holding them in between.
-TEST_F(Threads, DISABLED_UpdatesAreNotLostUnderTapes) {
+TEST_F(Threads, UpdatesAreNotLostUnderTapes) {
   Variable total(tensor(0.f));
   Function f = function("f(x)", [=](Tensor x) { return total.assign_add(sum(x)) * x; });
   on_threads(thread_total, [&](int) {

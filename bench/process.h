@@ -1,0 +1,112 @@
+// Programs that are measured as processes of their own: because the first call counts, or because two thread pools
+// must not sit in one process.
+#pragma once
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/bench.h"
+
+extern char** environ;
+
+namespace bench {
+
+/// A folder of its own, gone at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "stet-bench-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) std::abort();
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Output {
+  std::vector<double> numbers;  // what it printed
+  double process_ns = 0;        // from its start to its end
+};
+
+/// Runs a program that lies beside this one. It ends this one if it fails or prints fewer than `count` numbers.
+inline Output run_program(const std::vector<std::string>& command, std::size_t count) {
+  std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / command[0]).string();
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  Output output;
+  double begin = now_ns();
+  pid_t child = 0;
+  int status = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  if (status == 0) {
+    char part[256];
+    for (ssize_t length; (length = read(ends[0], part, sizeof part)) > 0;)
+      text.append(part, static_cast<std::size_t>(length));
+    waitpid(child, &status, 0);
+  }
+  output.process_ns = now_ns() - begin;
+  close(ends[0]);
+  const char* at = text.c_str();
+  for (char* end; std::strtod(at, &end), end != at; at = end) output.numbers.push_back(std::strtod(at, nullptr));
+  if (status != 0 || output.numbers.size() < count) {
+    std::fprintf(stderr, "bench: %s failed\n", program.c_str());
+    std::exit(1);
+  }
+  return output;
+}
+
+/// From here on, programs keep compiled objects in this folder.
+inline void use_object_cache(const std::filesystem::path& folder) { setenv("STET_CACHE_DIR", folder.c_str(), 1); }
+
+/// A program that prints the time of its first call, with empty object caches and with a filled one, in turns.
+/// `to_ms` makes milliseconds of what it prints.
+inline void print_cold_and_warm(const std::string& name, const Folder& folder, const std::vector<std::string>& command,
+                                int processes, double to_ms, double cold_goal_ms, double warm_goal_ms) {
+  std::vector<double> calls[2], whole[2];
+  auto run = [&](const std::filesystem::path& cache) {
+    use_object_cache(cache);
+    wait_for_quiet(1.5e9);  // a single call has no second try
+    return run_program(command, 1);
+  };
+  std::string key = name;
+  std::replace(key.begin(), key.end(), ' ', '-');
+  std::filesystem::path filled = folder.path() / (key + "-filled");
+  run(filled);
+  for (int process = 0; process < processes; ++process)
+    for (int warm : {0, 1}) {
+      Output output = run(warm ? filled : folder.path() / (key + std::to_string(process)));
+      calls[warm].push_back(output.numbers[0] * to_ms);
+      whole[warm].push_back(output.process_ns * 1e-6);
+    }
+  for (int warm : {0, 1}) {
+    const std::vector<double>& times = calls[warm];
+    double goal_ms = warm ? warm_goal_ms : cold_goal_ms;
+    // No peer: the whole process stands in its column, for scale, and the spread is of the times.
+    print({name + (warm ? ", filled object cache" : ", empty object cache"), format("%.2f ms", median(times)),
+           format("all %.0f ms", median(whole[warm])), "",
+           format("%.2f", quantile(times, 0.1)) + " to " + format("%.2f", quantile(times, 0.9)),
+           format("%.2f ms", quantile(times, 0)), format("<= %.0f ms", goal_ms), median(times) <= goal_ms});
+  }
+}
+
+}  // namespace bench

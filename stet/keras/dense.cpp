@@ -1,0 +1,55 @@
+#include "stet/keras/dense.h"
+
+#include "stet/base/text.h"
+#include "stet/keras/layer_state.h"
+#include "stet/ops/ops.h"
+
+namespace stet::keras {
+namespace {
+
+class DenseBody : public CustomLayer {
+ public:
+  DenseBody(std::int64_t units, DenseOptions options)
+      : CustomLayer(options.name), units_(units), options_(std::move(options)) {}
+
+  void build(const Shape& input) override {
+    if (input.rank() < 2) return;  // call() says what is wrong
+    Initializer kernel = options_.kernel_initializer, bias = options_.bias_initializer;
+    kernel_ = add_weight("kernel", {input[-1], units_},
+                         {.initializer = kernel.defined() ? kernel : "glorot_uniform", .dtype = options_.dtype});
+    if (options_.use_bias)
+      bias_ = add_weight("bias", {units_}, {.initializer = bias.defined() ? bias : "zeros", .dtype = options_.dtype});
+  }
+
+  Tensor call(const Tensor& x, const Context& context) override {
+    const Where where = context.where;
+    if (x.rank() < 2)
+      throw UserError(error_text(text(description(), ": its input ", described(x), " has no batch axis"), where,
+                                 "it takes [batch, …, inputs]; one sample is a batch of size 1: x[newaxis]"));
+    if (!require(x.dim(-1), Relation::equal, kernel_.shape()[0], {"Dense", text("inputs of '", name(), "'"), where}))
+      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", *x.dim(-1).hint(),
+                                      " values per sample; it was built for ", kernel_.shape()[0]),
+                                 where, text("give it [batch, …, ", kernel_.shape()[0], "]")));
+    Tensor in = x.dtype() == options_.dtype ? x : cast(In(x, where), options_.dtype);
+    Tensor out = matmul(In(in, where), kernel_);
+    if (options_.use_bias) out = In(out, where) + bias_;
+    return options_.activation(out, where);
+  }
+
+ private:
+  std::int64_t units_;
+  DenseOptions options_;
+  Variable kernel_, bias_;
+};
+
+}  // namespace
+
+Dense::Dense(std::int64_t units, DenseOptions options, Where where)
+    : Layer(std::make_shared<DenseBody>(units, options)) {
+  if (units <= 0)
+    throw UserError(error_text(text("Dense: ", units, " units"), where, "a layer has at least one output"));
+  if (!is_floating(options.dtype))
+    throw UserError(error_text(text("Dense: weights of type ", options.dtype), where, "weights are floating: f32"));
+}
+
+}  // namespace stet::keras

@@ -1,0 +1,271 @@
+// fit(), evaluate() and predict(): batches through traced steps.
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/keras/layer_state.h"
+#include "stet/keras/model.h"
+#include "stet/keras/progress_bar.h"
+#include "stet/keras/training.h"
+#include "stet/ops/ops.h"
+
+namespace stet::keras {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// 0, 1 or 2.
+int verbosity(int asked) {
+  if (asked != verbose_auto) return asked;
+  return ::isatty(STDOUT_FILENO) ? 1 : 2;
+}
+ProgressBar make_bar(std::optional<std::int64_t> target, int verbose) {
+  return ProgressBar(
+      std::cout,
+      {.target = target, .verbose = verbose, .in_place = ::isatty(STDOUT_FILENO) != 0, .seconds = seconds_now});
+}
+
+[[noreturn]] void refuse(const std::string& what, Where where, const std::string& advice) {
+  throw UserError(error_text(what, where, advice));
+}
+
+void check_batch_size(const char* call, const char* option, std::int64_t size, Where where) {
+  if (size <= 0) refuse(text(call, ": ", option, " = ", size), where, "a batch has at least one sample");
+}
+void check_steps(const char* call, const char* option, std::int64_t steps, Where where) {
+  if (steps < 0) refuse(text(call, ": ", option, " = ", steps), where, "0 stands for all batches");
+}
+void check_verbose(const char* call, int verbose, Where where) {
+  if (verbose < verbose_auto || verbose > 2)
+    refuse(text(call, ": verbose = ", verbose), where, "0: silent, 1: a progress bar, 2: one line per epoch");
+}
+void check_options(const FitOptions& options, Where where) {
+  check_batch_size("fit", "batch_size", options.batch_size, where);
+  if (options.epochs < 0) refuse(text("fit: epochs = ", options.epochs), where, "it is 0 or more");
+  check_verbose("fit", options.verbose, where);
+  if (!(options.validation_split >= 0 && options.validation_split < 1))
+    refuse(text("fit: validation_split = ", options.validation_split), where, "it is at least 0 and below 1");
+  if (options.initial_epoch < 0) refuse(text("fit: initial_epoch = ", options.initial_epoch), where, "it is 0 or more");
+  check_steps("fit", "steps_per_epoch", options.steps_per_epoch, where);
+  check_steps("fit", "validation_steps", options.validation_steps, where);
+  if (options.validation_batch_size < 0)
+    refuse(text("fit: validation_batch_size = ", options.validation_batch_size), where, "0 stands for batch_size");
+  if (options.validation_freq < 1)
+    refuse(text("fit: validation_freq = ", options.validation_freq), where, "it is 1 or more");
+}
+
+/// The step, made when it is asked for the first time since compile().
+std::shared_ptr<Step> step_of(CustomModel& model, std::shared_ptr<Step> Training::*which, const char* name,
+                              Step::Run run) {
+  Training& training = model.training();
+  std::lock_guard lock(training.guard);
+  if (!(training.*which)) {
+    auto framed = [&model, run = std::move(run)](const Batch& batch) {
+      LayerFrame frame(model, model.name());
+      return run(batch);
+    };
+    training.*which = std::make_shared<Step>(name, std::move(framed), training.options.run_eagerly);
+  }
+  return training.*which;
+}
+
+void check_compiled(CustomModel& model, const char* call, Where where) {
+  std::lock_guard lock(model.training().guard);
+  if (!model.training().compiled)
+    refuse(text(call, ": ", model.description(), " is not compiled"), where,
+           "call compile({.optimizer = keras::Adam(), .loss = …}) first");
+}
+
+void reset(const std::vector<Metric>& metrics) {
+  for (const Metric& metric : metrics) metric.reset_state();
+}
+
+/// What a step reported, as numbers; the loss comes first.
+ProgressBar::Values values_of(const Step& step, const std::vector<Tensor>& reported, Where where) {
+  ProgressBar::Values out;
+  std::vector<std::string> names = step.names();
+  for (std::size_t i = 0; i < reported.size(); ++i) {
+    if (!reported[i].defined() || !reported[i].size().is_constant(1))
+      refuse(text("the step reports '", names[i], "' as ", described(reported[i])), where,
+             "a report is one number: take its mean");
+    std::pair<std::string, double> value{names[i], reported[i].item<double>({}, where)};
+    if (names[i] == "loss")
+      out.insert(out.begin(), std::move(value));
+    else
+      out.push_back(std::move(value));
+  }
+  return out;
+}
+
+/// One step, told to the bar.
+std::vector<Tensor> run_step(Step& step, const Batch& batch, std::int64_t number, ProgressBar& bar, Where where) {
+  const int traces_before = step.trace_count();
+  const double start = seconds_now();
+  if (number == 1 && traces_before == 0 && !step.eager()) bar.tracing(step.name());
+  std::vector<Tensor> reported = step(batch, where);
+  const int traces = step.trace_count();
+  if (traces > traces_before) bar.traced(seconds_now() - start, traces);
+  return reported;
+}
+
+/// Batches, over and over: an epoch that is cut short by a number of steps goes on where the last one ended.
+class Batches {
+ public:
+  /// `most` batches an epoch; 0: all there are.
+  Batches(const Data& data, ReadOptions options, std::int64_t most, Where where)
+      : data_(data), options_(options), most_(most), where_(where) {
+    std::optional<std::int64_t> all = data.batch_count(options);
+    if (most == 0 && all == data::infinite)
+      refuse("the Dataset never ends", where, "say how many batches make an epoch: steps_per_epoch, steps");
+    count_ = most > 0 ? std::optional(most) : all;
+  }
+
+  void start() {
+    given_ = 0;
+    if (most_ == 0 || !reader_) reader_ = data_.read(options_, where_);
+  }
+  std::optional<Batch> next() {
+    if (most_ > 0 && given_++ == most_) return std::nullopt;
+    std::optional<Batch> batch = reader_();
+    if (!batch && most_ > 0) {
+      reader_ = data_.read(options_, where_);
+      batch = reader_();
+    }
+    return batch;
+  }
+  std::optional<std::int64_t> count() const { return count_; }
+
+ private:
+  const Data& data_;
+  ReadOptions options_;
+  std::int64_t most_, given_ = 0;
+  Where where_;
+  std::optional<std::int64_t> count_;
+  Data::Reader reader_;
+};
+
+/// All steps of an epoch; the last report. Nothing when there was no batch.
+struct Epoch {
+  std::int64_t steps = 0;
+  ProgressBar::Values values = {};
+};
+Epoch run_epoch(Step& step, Batches& batches, ProgressBar& bar, Where where) {
+  Epoch epoch;
+  std::vector<Tensor> reported;
+  batches.start();
+  while (std::optional<Batch> batch = batches.next()) {
+    ++epoch.steps;
+    reported = run_step(step, *batch, epoch.steps, bar, where);
+    bar.update(epoch.steps, bar.due() ? values_of(step, reported, where) : ProgressBar::Values());
+  }
+  epoch.values = values_of(step, reported, where);
+  return epoch;
+}
+
+ProgressBar::Values evaluated(CustomModel& model, const std::vector<Metric>& metrics, const Data& data,
+                              const EvaluateOptions& options, Where where) {
+  std::shared_ptr<Step> step =
+      step_of(model, &Training::test, "test_step", [&model](const Batch& batch) { return model.test_step(batch); });
+  Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
+  ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
+  reset(metrics);
+  Epoch epoch = run_epoch(*step, batches, bar, where);
+  if (epoch.steps == 0) refuse("evaluate: the data is empty", where, "give it at least one batch");
+  bar.finish(epoch.steps, epoch.values);
+  return epoch.values;
+}
+
+}  // namespace
+
+History Model::fit(const Tensor& x, const Tensor& y, FitOptions options, Where where) const {
+  return fit(Data(x, y, where), std::move(options), where);
+}
+
+History Model::fit(const Data& data, FitOptions options, Where where) const {
+  std::shared_ptr<Body> alive = body();
+  CustomModel& model = model_body("fit", where);
+  check_compiled(model, "fit", where);
+  check_options(options, where);
+  if (!data.defined()) refuse("fit: there is no data", where, "give it tensors or a Dataset");
+  Data train = data, validation = options.validation_data;
+  if (options.validation_split > 0 && !validation.defined())
+    std::tie(train, validation) = data.split(options.validation_split, where);
+  CallingLine line(where);
+  std::shared_ptr<Step> step =
+      step_of(model, &Training::train, "train_step", [&model](const Batch& batch) { return model.train_step(batch); });
+  const std::vector<Metric> metrics = metrics_of(model);
+  const int verbose = verbosity(options.verbose);
+  Batches batches(train, {.batch_size = options.batch_size, .shuffle = options.shuffle}, options.steps_per_epoch,
+                  where);
+  std::optional<std::int64_t> target = batches.count();
+  EvaluateOptions evaluate_options{
+      .batch_size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size,
+      .verbose = 0,
+      .steps = options.validation_steps};
+  History history;
+  for (int number = options.initial_epoch; number < options.epochs; ++number) {
+    if (verbose > 0) std::cout << text("Epoch ", number + 1, "/", options.epochs, "\n") << std::flush;
+    ProgressBar bar = make_bar(target, verbose);
+    reset(metrics);
+    Epoch epoch = run_epoch(*step, batches, bar, where);
+    if (epoch.steps == 0) refuse("fit: the data is empty", where, "give it at least one batch");
+    target = epoch.steps;
+    if (validation.defined() && (number + 1) % options.validation_freq == 0)
+      for (auto& [name, value] : evaluated(model, metrics, validation, evaluate_options, where))
+        epoch.values.emplace_back(text("val_", name), value);
+    bar.finish(epoch.steps, epoch.values);
+    history.epochs.push_back(number);
+    for (const auto& [name, value] : epoch.values) history.values[name].push_back(value);
+  }
+  return history;
+}
+
+Results Model::evaluate(const Tensor& x, const Tensor& y, EvaluateOptions options, Where where) const {
+  return evaluate(Data(x, y, where), options, where);
+}
+
+Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) const {
+  std::shared_ptr<Body> alive = body();
+  CustomModel& model = model_body("evaluate", where);
+  check_compiled(model, "evaluate", where);
+  check_batch_size("evaluate", "batch_size", options.batch_size, where);
+  check_verbose("evaluate", options.verbose, where);
+  check_steps("evaluate", "steps", options.steps, where);
+  if (!data.defined()) refuse("evaluate: there is no data", where, "give it tensors or a Dataset");
+  CallingLine line(where);
+  Results results;
+  for (auto& [name, value] : evaluated(model, metrics_of(model), data, options, where)) results[name] = value;
+  return results;
+}
+
+Tensor Model::predict(const Data& data, PredictOptions options, Where where) const {
+  std::shared_ptr<Body> alive = body();
+  CustomModel& model = model_body("predict", where);
+  check_batch_size("predict", "batch_size", options.batch_size, where);
+  check_verbose("predict", options.verbose, where);
+  check_steps("predict", "steps", options.steps, where);
+  if (!data.defined()) refuse("predict: there is no data", where, "give it tensors or a Dataset");
+  CallingLine line(where);
+  std::shared_ptr<Step> step = step_of(model, &Training::predict, "predict_step", [&model](const Batch& batch) {
+    return Logs{{"prediction", model.predict_step(batch)}};
+  });
+  Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
+  ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
+  std::vector<Tensor> parts;
+  batches.start();
+  while (std::optional<Batch> batch = batches.next()) {
+    const auto number = static_cast<std::int64_t>(parts.size()) + 1;
+    parts.push_back(run_step(*step, {batch->x, {}, {}}, number, bar, where).at(0));
+    bar.update(number, {});
+  }
+  if (parts.empty()) refuse("predict: the data is empty", where, "give it at least one sample");
+  bar.finish(static_cast<std::int64_t>(parts.size()), {});
+  return parts.size() == 1 ? parts[0] : concat(parts, 0, where);
+}
+
+}  // namespace stet::keras

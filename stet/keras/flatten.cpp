@@ -1,0 +1,27 @@
+#include "stet/keras/flatten.h"
+
+#include "stet/base/text.h"
+#include "stet/ops/ops.h"
+
+namespace stet::keras {
+namespace {
+
+class FlattenBody : public CustomLayer {
+ public:
+  explicit FlattenBody(std::string name) : CustomLayer(std::move(name)) {}
+
+  Tensor call(const Tensor& x, const Context& context) override {
+    if (x.rank() < 1)
+      throw UserError(
+          error_text(text(description(), ": its input has no batch axis"), context.where, "it takes [batch, …]"));
+    Dim values = 1;  // not -1, which an empty batch would leave open
+    for (int axis = 1; axis < x.rank(); ++axis) values = values * x.dim(axis);
+    return reshape(In(x, context.where), {x.dim(0), values});
+  }
+};
+
+}  // namespace
+
+Flatten::Flatten(FlattenOptions options) : Layer(std::make_shared<FlattenBody>(std::move(options.name))) {}
+
+}  // namespace stet::keras

@@ -1,0 +1,20 @@
+// What stands behind an Input. Not a public header.
+#pragma once
+#include <string>
+#include <utility>
+
+#include "stet/keras/input.h"
+
+namespace stet::keras {
+
+class InputLayerBody : public CustomLayer {
+ public:
+  InputLayerBody(ShapeSpec shape, InputOptions options)
+      : CustomLayer(options.name), shape(std::move(shape)), dtype(options.dtype) {}
+  Tensor call(const Tensor& x, const Context& context) override;
+
+  const ShapeSpec shape;
+  const DType dtype;
+};
+
+}  // namespace stet::keras

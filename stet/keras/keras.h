@@ -1,0 +1,17 @@
+// Keras's vocabulary: layers, models, losses, metrics and optimizers.
+#pragma once
+#include "stet/keras/activation.h"
+#include "stet/keras/data.h"
+#include "stet/keras/dense.h"
+#include "stet/keras/dropout.h"
+#include "stet/keras/flatten.h"
+#include "stet/keras/history.h"
+#include "stet/keras/initializer.h"
+#include "stet/keras/input.h"
+#include "stet/keras/layer.h"
+#include "stet/keras/loss.h"
+#include "stet/keras/members.h"
+#include "stet/keras/metric.h"
+#include "stet/keras/model.h"
+#include "stet/keras/optimizer.h"
+#include "stet/keras/sequential.h"

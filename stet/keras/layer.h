@@ -1,0 +1,143 @@
+// Layers: a Layer is what you hold and call; a CustomLayer is what you subclass to make one.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stet/base/export.h"
+#include "stet/base/where.h"
+#include "stet/core/handle.h"
+#include "stet/core/tensor.h"
+#include "stet/core/variable.h"
+#include "stet/keras/initializer.h"
+#include "stet/keras/members.h"
+
+namespace stet::keras {
+
+/// What a layer knows about the call it is in.
+struct Context {
+  bool training = false;
+  Where where = {};  // the line that called the layer
+};
+struct CallOptions {
+  bool training = false;
+};
+
+struct WeightOptions {
+  Initializer initializer = {};  // none: "glorot_uniform" for floating types, "zeros" for others
+  bool trainable = true;
+  DType dtype = DType::f32;
+};
+
+/// A weight and where it stands: {"sequential/dense/kernel", …}.
+struct Weight {
+  std::string path = {};
+  Variable variable = {};
+};
+
+struct LayerState;
+
+/// Subclass it to write a layer:
+///
+///   struct Scale : keras::CustomLayer {
+///     Variable gamma;
+///     void build(const Shape& input) override { gamma = add_weight("gamma", {input[-1]}, {.initializer = "ones"}); }
+///     Tensor call(const Tensor& x, const keras::Context&) override { return x * gamma; }
+///   };
+///   keras::Sequential model{keras::Input({10}), Scale{}};
+///
+/// Layers, Variables and metrics that it holds are listed with STET_MEMBERS(…); a layer that is not, used inside
+/// call(), is a UserError. Any number of threads may call one layer.
+class STET_API CustomLayer : public Body {
+ public:
+  /// Named after the class: "scale", "scale_1", …
+  CustomLayer();
+  explicit CustomLayer(std::string name);
+  CustomLayer(CustomLayer&&) noexcept;
+  ~CustomLayer() override;
+
+  /// Runs once, at the first call, with the shape of its input: the place to add weights. Inside a trace sizes are
+  /// symbols; what a weight's shape uses of them is pinned.
+  virtual void build(const Shape& input);
+  virtual Tensor call(const Tensor& x, const Context& context) = 0;
+  virtual void visit_members(MemberVisitor&) {}
+
+  const std::string& name() const;
+  std::string class_name() const;
+  std::string description() const override;  // "Dense 'dense_1'"
+
+  LayerState& state() const { return *state_; }
+
+ protected:
+  /// A Variable of this layer, listed by itself. Its sizes become integers.
+  Variable add_weight(std::string_view name, const Shape& shape, WeightOptions options = {},
+                      Where where = Where::here());
+
+ private:
+  std::unique_ptr<LayerState> state_;
+};
+
+template <class T>
+concept LayerBody = std::derived_from<T, CustomLayer>;
+
+/// Carries a body into the constructors of handles.
+struct FromBody {
+  std::shared_ptr<Body> body = {};
+};
+// What makes a derived handle usable as an argument of a traced function.
+#define STET_HANDLE(Self, Base)                                                                                        \
+ public:                                                                                                               \
+  static Self from_body(std::shared_ptr<::stet::Body> body) { return Self(::stet::keras::FromBody{std::move(body)}); } \
+                                                                                                                       \
+ protected:                                                                                                            \
+  explicit Self(::stet::keras::FromBody from) : Base(std::move(from)) {}
+
+/// A layer. Copies share it. `layer(x)` is inference, `layer(x, {.training = true})` training. The weights are made at
+/// the first call.
+class STET_API Layer {
+ public:
+  /// Undefined: any use is a UserError.
+  Layer() = default;
+  template <class T>
+  requires(LayerBody<std::remove_cvref_t<T>> && !std::is_lvalue_reference_v<T>) Layer(T&& body)
+      : Layer(std::make_shared<std::remove_cvref_t<T>>(std::move(body))) {}
+  template <LayerBody T>
+  Layer(std::shared_ptr<T> body) : Layer(FromBody{std::move(body)}) {}
+  /// A body that has a name of its own would be copied; hold it with keras::make<T>(…), or move it.
+  template <LayerBody T>
+  Layer(T& body) = delete;
+
+  /// Runs the layer; a fork scope while a function is traced. Floating inputs are cast to the layer's type.
+  Tensor operator()(const Tensor& x, CallOptions options = {}, Where where = Where::here()) const;
+
+  bool defined() const { return body_ != nullptr; }
+  const std::string& name(Where where = Where::here()) const;
+  /// Has been called, or built from an Input: all weights are there.
+  bool built() const;
+  /// All weights, each once: its own in the order they were added, then those of its members. Empty before it is built.
+  std::vector<Weight> weights() const;
+  std::vector<Variable> variables() const;  // those of the weights, and of the metrics listed
+  std::vector<Variable> trainable_variables() const;
+  std::vector<Variable> non_trainable_variables() const;
+  std::int64_t count_params() const;
+
+  std::shared_ptr<Body> body() const { return body_; }
+  static Layer from_body(std::shared_ptr<Body> body) { return Layer(FromBody{std::move(body)}); }
+
+ protected:
+  explicit Layer(FromBody from);
+  CustomLayer& layer_body(const char* asked, Where where) const;
+
+ private:
+  std::shared_ptr<Body> body_;
+};
+
+/// Numbers names from the start again: the next Dense is "dense". For tests, and programs that make many models.
+STET_API void clear_session();
+
+}  // namespace stet::keras

@@ -1,0 +1,185 @@
+#include "stet/keras/model.h"
+
+#include <set>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/core/tape.h"
+#include "stet/keras/input_body.h"
+#include "stet/keras/layer_state.h"
+#include "stet/keras/training.h"
+#include "stet/ops/ops.h"
+
+namespace stet::keras {
+namespace {
+thread_local Where calling_line;
+}
+
+CallingLine::CallingLine(Where where) : before_(std::exchange(calling_line, where)) {}
+CallingLine::~CallingLine() { calling_line = before_; }
+Where CallingLine::now() { return calling_line; }
+
+// --- bodies
+
+CustomModel::CustomModel() : CustomModel(std::string()) {}
+CustomModel::CustomModel(std::string name) : CustomLayer(std::move(name)), training_(std::make_unique<Training>()) {}
+CustomModel::CustomModel(CustomModel&&) noexcept = default;
+CustomModel::~CustomModel() = default;
+
+Optimizer CustomModel::optimizer(Where where) const {
+  std::lock_guard lock(training_->guard);
+  if (!training_->compiled)
+    throw UserError(error_text(text("optimizer: ", description(), " is not compiled"), where,
+                               "call compile({.optimizer = keras::Adam(), …}) first"));
+  return training_->options.optimizer;
+}
+Loss CustomModel::loss(Where where) const {
+  std::lock_guard lock(training_->guard);
+  if (!training_->options.loss.defined())
+    throw UserError(error_text(text(description(), " was compiled without a loss"),
+                               CallingLine::now().known() ? CallingLine::now() : where,
+                               "compile({.loss = keras::losses::MeanSquaredError()}), or override the step"));
+  return training_->options.loss;
+}
+
+std::vector<Metric> metrics_of(CustomModel& model) {
+  std::vector<Metric> out;
+  Training& training = model.training();
+  {
+    std::lock_guard lock(training.guard);
+    if (training.mean_loss.defined()) out.push_back(training.mean_loss);
+    out.insert(out.end(), training.options.metrics.begin(), training.options.metrics.end());
+  }
+  for (const Metric& metric : inventory(model).metrics) out.push_back(metric);
+  return out;
+}
+
+// Visiting members changes nothing; it is not const because users write it.
+std::vector<Metric> CustomModel::metrics() const { return metrics_of(const_cast<CustomModel&>(*this)); }
+
+std::vector<Variable> CustomModel::trainable_variables() const {
+  std::vector<Variable> out;
+  for (const Weight& weight : inventory(const_cast<CustomModel&>(*this)).weights)
+    if (weight.variable.trainable()) out.push_back(weight.variable);
+  return out;
+}
+
+Tensor CustomModel::predict_on(const Tensor& x, CallOptions options) const {
+  return call_layer(const_cast<CustomModel&>(*this), x, options.training, CallingLine::now());
+}
+
+Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const {
+  const Where where = CallingLine::now();
+  Loss of = loss();
+  if (!batch.y.defined())
+    throw UserError(error_text("the data has no labels, which the loss needs", where, "give x and y: fit(x, y)"));
+  Tensor value = of(batch.y, y_pred, batch.sample_weight, where);
+  Metric mean_loss;
+  {
+    std::lock_guard lock(training_->guard);
+    mean_loss = training_->mean_loss;
+  }
+  // Weighted by samples, so that a smaller last batch counts for less.
+  mean_loss.update_state(value, cast(batch.x.dim(0), f32));
+  return value;
+}
+
+Logs CustomModel::compute_metrics(const Batch& batch, const Tensor& y_pred) const {
+  std::vector<Metric> compiled;
+  {
+    std::lock_guard lock(training_->guard);
+    compiled = training_->options.metrics;
+  }
+  for (const Metric& metric : compiled) metric.update_state(batch.y, y_pred, batch.sample_weight, CallingLine::now());
+  Logs logs;
+  for (const Metric& metric : metrics()) logs[metric.name()] = metric.result();
+  return logs;
+}
+
+Logs CustomModel::train_step(const Batch& batch) {
+  const Where where = CallingLine::now();
+  GradientTape tape;
+  Tensor y_pred = predict_on(batch.x, {.training = true});
+  Tensor loss = compute_loss(batch, y_pred);
+  std::vector<Variable> variables = trainable_variables();
+  if (variables.size() > 0) optimizer().apply_gradients(tape.gradient(loss, variables, where), variables, where);
+  return compute_metrics(batch, y_pred);
+}
+
+Logs CustomModel::test_step(const Batch& batch) {
+  Tensor y_pred = predict_on(batch.x);
+  compute_loss(batch, y_pred);
+  return compute_metrics(batch, y_pred);
+}
+
+Tensor CustomModel::predict_step(const Batch& batch) { return predict_on(batch.x); }
+
+// --- handles
+
+CustomModel& Model::model_body(const char* asked, Where where) const {
+  return static_cast<CustomModel&>(layer_body(asked, where));
+}
+
+void Model::compile(CompileOptions options, Where where) const {
+  CustomModel& model = model_body("compile", where);
+  if (!options.optimizer.defined())
+    throw UserError(error_text("compile: the optimizer is undefined", where, "make one, as in keras::Adam(1e-3)"));
+  std::set<std::string> names{"loss"};
+  for (const Metric& metric : options.metrics) {
+    if (!metric.defined()) throw UserError(error_text("compile: a metric is undefined", where, "make one"));
+    if (!names.insert(metric.name()).second)
+      throw UserError(error_text(text("compile: there are two metrics '", metric.name(), "'"), where,
+                                 "their results would overwrite each other: give one of them another name"));
+  }
+  Training& training = model.training();
+  std::lock_guard lock(training.guard);
+  training.compiled = true;
+  training.options = std::move(options);
+  // A model without a loss of its own reports what its steps compute.
+  training.mean_loss = training.options.loss.defined() ? Metric(metrics::Mean("loss")) : Metric();
+  training.train = training.test = training.predict = nullptr;
+}
+
+Optimizer Model::optimizer(Where where) const {
+  CustomModel& model = model_body("optimizer", where);
+  std::lock_guard lock(model.training().guard);
+  if (!model.training().compiled)
+    throw UserError(error_text(text("optimizer: ", model.description(), " is not compiled"), where,
+                               "call compile({.optimizer = keras::Adam(), …}) first"));
+  return model.training().options.optimizer;
+}
+
+std::vector<Layer> Model::layers(Where where) const {
+  std::vector<Layer> out;
+  for (const Layer& layer : inventory(model_body("layers", where)).layers)
+    if (!dynamic_cast<InputLayerBody*>(layer.body().get())) out.push_back(layer);
+  return out;
+}
+
+namespace {
+FunctionBase traced_step(CustomModel& model, const std::shared_ptr<Step> Training::*which, const char* name,
+                         Where where) {
+  std::shared_ptr<Step> step;
+  {
+    std::lock_guard lock(model.training().guard);
+    step = model.training().*which;
+  }
+  std::optional<FunctionBase> function = step ? step->function() : std::nullopt;
+  if (!function)
+    throw UserError(error_text(text("the ", name, " of ", model.description(), " has not been traced"), where,
+                               "it is there after fit(), evaluate() or predict(), unless steps run eagerly"));
+  return *function;
+}
+}  // namespace
+
+FunctionBase Model::train_function(Where where) const {
+  return traced_step(model_body("train_function", where), &Training::train, "train_step", where);
+}
+FunctionBase Model::test_function(Where where) const {
+  return traced_step(model_body("test_function", where), &Training::test, "test_step", where);
+}
+FunctionBase Model::predict_function(Where where) const {
+  return traced_step(model_body("predict_function", where), &Training::predict, "predict_step", where);
+}
+
+}  // namespace stet::keras

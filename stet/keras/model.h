@@ -1,0 +1,157 @@
+// Models: layers that can be compiled, fitted and evaluated. A Model is what you hold; a CustomModel is what you
+// subclass.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stet/core/function.h"
+#include "stet/keras/data.h"
+#include "stet/keras/history.h"
+#include "stet/keras/layer.h"
+#include "stet/keras/loss.h"
+#include "stet/keras/metric.h"
+#include "stet/keras/optimizer.h"
+
+namespace stet::keras {
+
+/// What a step reports: names and scalars.
+using Logs = std::map<std::string, Tensor>;
+/// What evaluate() gives.
+using Results = std::map<std::string, double>;
+
+struct CompileOptions {
+  Optimizer optimizer = Adam();
+  Loss loss = {};
+  std::vector<Metric> metrics = {};
+  bool run_eagerly = false;  // steps run op by op, to look into them
+};
+
+/// On a terminal a bar that moves; elsewhere one line per epoch.
+inline constexpr int verbose_auto = -1;
+
+struct FitOptions {
+  std::int64_t batch_size = 32;  // of tensors; a Dataset has batches of its own
+  int epochs = 1;
+  int verbose = verbose_auto;   // 0: silent, 1: a progress bar, 2: one line per epoch
+  double validation_split = 0;  // the last part of the tensors, not trained on
+  Data validation_data = {};
+  bool shuffle = true;  // tensors, before each epoch
+  int initial_epoch = 0;
+  std::int64_t steps_per_epoch = 0;  // 0: all batches
+  std::int64_t validation_steps = 0;
+  std::int64_t validation_batch_size = 0;  // 0: batch_size
+  int validation_freq = 1;                 // validate after every so many epochs
+};
+struct EvaluateOptions {
+  std::int64_t batch_size = 32;
+  int verbose = 0;
+  std::int64_t steps = 0;  // 0: all batches
+};
+struct PredictOptions {
+  std::int64_t batch_size = 32;
+  int verbose = 0;
+  std::int64_t steps = 0;
+};
+
+struct Training;
+
+/// Subclass it to write a model; override the steps to train in another way.
+class STET_API CustomModel : public CustomLayer {
+ public:
+  CustomModel();
+  explicit CustomModel(std::string name);
+  CustomModel(CustomModel&&) noexcept;
+  ~CustomModel() override;
+
+  /// Each is traced once, as a whole, and then run on every batch. By default: forward, loss, gradients, optimizer and
+  /// metrics; forward, loss and metrics; forward.
+  virtual Logs train_step(const Batch& batch);
+  virtual Logs test_step(const Batch& batch);
+  virtual Tensor predict_step(const Batch& batch);
+
+  Training& training() const { return *training_; }
+
+ protected:
+  /// What compile() was given.
+  Optimizer optimizer(Where where = Where::here()) const;
+  Loss loss(Where where = Where::here()) const;
+  /// The mean loss, those that compile() was given, then those that are members. fit() resets them before each epoch.
+  std::vector<Metric> metrics() const;
+  std::vector<Variable> trainable_variables() const;
+  /// This model on a batch, as Model's call operator does it.
+  Tensor predict_on(const Tensor& x, CallOptions options = {}) const;
+  /// The compiled loss of predictions, also told to the mean loss.
+  Tensor compute_loss(const Batch& batch, const Tensor& y_pred) const;
+  /// Updates the compiled metrics, and gives the results of all metrics.
+  Logs compute_metrics(const Batch& batch, const Tensor& y_pred) const;
+
+ private:
+  std::unique_ptr<Training> training_;
+};
+
+template <class T>
+concept ModelBody = std::derived_from<T, CustomModel>;
+
+/// A model. Copies share it.
+class STET_API Model : public Layer {
+ public:
+  Model() = default;
+  template <class T>
+  requires(ModelBody<std::remove_cvref_t<T>> && !std::is_lvalue_reference_v<T>) Model(T&& body)
+      : Layer(std::forward<T>(body)) {}
+  template <ModelBody T>
+  Model(std::shared_ptr<T> body) : Layer(std::move(body)) {}
+  template <ModelBody T>
+  Model(T& body) = delete;
+
+  /// Sets how it is trained. Steps traced before are forgotten; weights stay.
+  void compile(CompileOptions options, Where where = Where::here()) const;
+  /// Trains, and gives what was measured in every epoch.
+  History fit(const Data& data, FitOptions options = {}, Where where = Where::here()) const;
+  History fit(const Tensor& x, const Tensor& y, FitOptions options = {}, Where where = Where::here()) const;
+  /// The loss and the metrics over the data, by name.
+  Results evaluate(const Data& data, EvaluateOptions options = {}, Where where = Where::here()) const;
+  Results evaluate(const Tensor& x, const Tensor& y, EvaluateOptions options = {}, Where where = Where::here()) const;
+  /// What the model gives for every sample.
+  Tensor predict(const Data& data, PredictOptions options = {}, Where where = Where::here()) const;
+
+  /// Prints the layers, their output shapes and numbers of weights.
+  void summary(Where where = Where::here()) const;
+  std::string summary_text(Where where = Where::here()) const;
+
+  Optimizer optimizer(Where where = Where::here()) const;
+  /// The layers it is made of, in order.
+  std::vector<Layer> layers(Where where = Where::here()) const;
+
+  /// The traced steps, to ask trace_count() and explain(); a UserError before they have run.
+  FunctionBase train_function(Where where = Where::here()) const;
+  FunctionBase test_function(Where where = Where::here()) const;
+  FunctionBase predict_function(Where where = Where::here()) const;
+
+  STET_HANDLE(Model, Layer)
+  CustomModel& model_body(const char* asked, Where where) const;
+};
+
+/// What make() gives: the handle of a custom layer or model that also reaches its own members with `->`.
+template <LayerBody T>
+class Handle : public std::conditional_t<ModelBody<T>, Model, Layer> {
+  using Base = std::conditional_t<ModelBody<T>, Model, Layer>;
+
+ public:
+  explicit Handle(std::shared_ptr<T> body) : Base(std::move(body)) {}
+  T* operator->() const { return static_cast<T*>(this->body().get()); }
+  static Handle from_body(std::shared_ptr<Body> body) { return Handle(std::static_pointer_cast<T>(std::move(body))); }
+};
+/// A custom layer or model made in place: auto vae = keras::make<Vae>(…); vae->encoder(x).
+template <LayerBody T, class... A>
+Handle<T> make(A&&... arguments) {
+  return Handle<T>(std::make_shared<T>(std::forward<A>(arguments)...));
+}
+
+}  // namespace stet::keras

@@ -1,0 +1,64 @@
+#include "stet/keras/step.h"
+
+#include "stet/base/text.h"
+
+namespace stet::keras {
+
+Step::Step(std::string name, Run run, bool eagerly)
+    : name_(std::move(name)),
+      run_(std::move(run)),
+      eagerly_(eagerly),
+      of_x_(text(name_, "(x)"),
+            [this](Tensor x) {
+              return this->run({x, {}, {}});
+            }),
+      of_x_y_(text(name_, "(x, y)"),
+              [this](Tensor x, Tensor y) {
+                return this->run({x, y, {}});
+              }),
+      of_x_y_weight_(text(name_, "(x, y, sample_weight)"), [this](Tensor x, Tensor y, Tensor weight) {
+        return this->run({x, y, weight});
+      }) {}
+
+std::vector<Tensor> Step::run(const Batch& batch) {
+  Logs logs = run_(batch);
+  std::vector<std::string> names;
+  std::vector<Tensor> values;
+  for (const auto& [name, value] : logs) {
+    names.push_back(name);
+    values.push_back(value);
+  }
+  std::lock_guard lock(guard_);
+  names_ = std::move(names);
+  return values;
+}
+
+std::vector<Tensor> Step::operator()(const Batch& batch, Where where) {
+  if (eagerly_) return run(batch);
+  auto note = [&](const FunctionBase& used) {
+    std::lock_guard lock(guard_);
+    last_ = used;
+  };
+  if (batch.y.defined() && batch.sample_weight.defined()) {
+    note(of_x_y_weight_);
+    return of_x_y_weight_(batch.x, batch.y, batch.sample_weight, where);
+  }
+  if (batch.y.defined()) {
+    note(of_x_y_);
+    return of_x_y_(batch.x, batch.y, where);
+  }
+  note(of_x_);
+  return of_x_(batch.x, where);
+}
+
+std::vector<std::string> Step::names() const {
+  std::lock_guard lock(guard_);
+  return names_;
+}
+std::optional<FunctionBase> Step::function() const {
+  std::lock_guard lock(guard_);
+  return last_;
+}
+int Step::trace_count() const { return of_x_.trace_count() + of_x_y_.trace_count() + of_x_y_weight_.trace_count(); }
+
+}  // namespace stet::keras
