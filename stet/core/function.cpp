@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,14 @@ class InlinedCall {
   static thread_local int depth;
 };
 thread_local int InlinedCall::depth = 0;
+
+/// A tensor that host code kept from a trace will be an error wherever it is used: said before, and with its line.
+void tell_leak(const std::string& function, Where line) {
+  std::cerr << text("stet: host code kept a tensor of the trace of '", function, "'",
+                    line.known() ? text(", made at ", line.file, ":", line.line) : std::string(), "\n",
+                    explanation_line("why", "it has no value outside of the trace, and using it is an error"),
+                    explanation_line("fix", "return it from the function, or assign it to a Variable"));
+}
 
 /// A trace in the making: callers with the same key wait for it.
 struct InFlight {
@@ -253,7 +262,10 @@ Graph FunctionBase::State::trace_once(const Leaves& given, const std::vector<int
     entry.hidden_sizes.push_back(
         (hidden.captured.defined() ? hidden.captured.shape() : hidden.variable.shape()).sizes());
   entry.result_form = std::move(results);
-  return trace.finished();
+  Graph graph = trace.finished();
+  traced.clear();
+  entry.left_behind = trace.left_behind();
+  return graph;
 }
 
 std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, bool first) {
@@ -281,6 +293,7 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
       }
     }
   }
+  for (Where line : entry->left_behind) tell_leak(name, line);
   entry->trace_milliseconds = milliseconds_since(start);
   start = Clock::now();
   entry->program = compile_symbolic(graph);
@@ -376,6 +389,9 @@ std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call)
   std::erase_if(in_flight, [&](const InFlight& one) { return one.thread == self && one.key == call.key; });
   changed.notify_all();
   if (failure) std::rethrow_exception(failure);
+  // Threads inside of traces do not wait for each other, so another may have made the same.
+  for (const std::shared_ptr<Entry>& entry : entries)
+    if (entry->accepts(call.key, call.tensors)) return entry;
   if ((again = traces > 0)) cause = cause_of(call, entries, traces + 1);  // others may have traced meanwhile
   std::string explanation = cause.headline;
   if (cause.nearest) explanation += cost_line(*made, *cause.nearest);

@@ -51,6 +51,7 @@ struct Entry {
   Leaves result_form;                   // counts and numbers as they are; tensors to be filled in
   std::vector<Variable> written, used;  // in the order of the program
   CallVariables variables;
+  std::vector<Where> left_behind;  // where tensors were made that host code kept
   double trace_milliseconds = 0, compile_milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
 

@@ -1,5 +1,6 @@
 #include "stet/core/trace.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "stet/base/error.h"
@@ -68,8 +69,9 @@ OpenTrace::~OpenTrace() {
 }
 
 Trace::Trace(std::string function)
-    : life_(std::make_shared<TraceLife>(TraceLife{this, std::move(function)})),
-      symbols_(std::make_shared<RecordingScope>()) {
+    : life_(std::make_shared<TraceLife>()), symbols_(std::make_shared<RecordingScope>()) {
+  life_->trace = this;
+  life_->function = std::move(function);
   graph.scope = symbols_;
 }
 
@@ -93,7 +95,7 @@ Tensor Trace::traced(ValueId id) {
   node->rank = static_cast<std::uint8_t>(type.shape.rank());
   node->dense = true;
   node->data = nullptr;
-  node->traced = std::make_unique<TracedValue>(TracedValue{life_, id, type.shape});
+  node->traced = std::make_unique<TracedValue>(life_, id, type.shape);
   return Tensor(node);
 }
 
@@ -150,6 +152,21 @@ Tensor Trace::record(const OpDef& op, std::span<const Tensor> operands, Attribut
     if (operand.node()->traced && tapes_open()) operands_[inputs.back()].push_back(operand);
   }
   return traced(append(op, std::move(inputs), Attributes(attributes), where));
+}
+
+std::vector<Where> Trace::left_behind() {
+  variables_.clear();
+  operands_.clear();
+  std::lock_guard lock(life_->guard);
+  std::vector<Where> lines;
+  for (const auto& [id, count] : life_->alive) {
+    Where line = graph.node(id).where;
+    bool told = std::any_of(lines.begin(), lines.end(),
+                            [&](Where other) { return other.file == line.file && other.line == line.line; });
+    if (!told) lines.push_back(line);
+  }
+  std::sort(lines.begin(), lines.end(), [](Where a, Where b) { return a.line < b.line; });
+  return lines;
 }
 
 ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -16,16 +17,30 @@
 
 namespace stet {
 
-/// What traced tensors hold on to: after the end of its trace, a tensor knows that it has leaked.
+/// What traced tensors hold on to: after the end of its trace, a tensor knows that it has leaked, and the trace knows
+/// which of its tensors are still there.
 struct TraceLife {
   class Trace* trace = nullptr;  // null when it has ended
-  std::string function;
+  std::string function = {};
+  std::mutex guard = {};  // of what follows: a leaked tensor may end on any thread
+  std::unordered_map<ValueId, int> alive = {};
 };
 
 /// The inside of a tensor that stands for a value of a graph.
 struct TracedValue {
+  TracedValue(std::shared_ptr<TraceLife> l, ValueId i, Shape s) : life(std::move(l)), id(i), shape(std::move(s)) {
+    std::lock_guard lock(life->guard);
+    ++life->alive[id];
+  }
+  TracedValue(const TracedValue& other) : TracedValue(other.life, other.id, other.shape) {}
+  TracedValue& operator=(const TracedValue&) = delete;
+  ~TracedValue() {
+    std::lock_guard lock(life->guard);
+    if (--life->alive[id] == 0) life->alive.erase(id);
+  }
+
   std::shared_ptr<TraceLife> life;
-  ValueId id = -1;
+  ValueId id;
   Shape shape;
 };
 
@@ -64,6 +79,8 @@ class Trace {
   bool decide(const Tensor& condition);
   /// What was recorded, without what went into branches and what no result needs. Ends the recording.
   Graph finished();
+  /// After finished(): the lines of tensors that somebody outside still holds, each once.
+  std::vector<Where> left_behind();
 
   /// Variables may be made in the first run of a function only: made in every run, they would keep nothing.
   void note_created(const Variable& variable, Where where);

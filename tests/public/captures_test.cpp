@@ -76,6 +76,34 @@ TEST_F(Captures, AnUndefinedTensorMayBeReturned) {
   }
 }
 
+TEST_F(Captures, ATensorThatHostCodeKeepsIsReportedAtTheEndOfTheTrace) {
+  Tensor kept;
+  Function f = function("keeps(x)", [&](Tensor x) {
+    kept = x * 3;
+    return x + 1;
+  });
+  ::testing::internal::CaptureStderr();
+  f(ones({2}));
+  std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_CONTAINS(told, "stet: host code kept a tensor of the trace of 'keeps', made at ");
+  EXPECT_CONTAINS(told, "captures_test.cpp:");
+  EXPECT_CONTAINS(told, "return it from the function, or assign it to a Variable");
+  EXPECT_EQ(told.find("stet:"), told.rfind("stet:"));  // once, not for each run of the first trace
+  ::testing::internal::CaptureStderr();
+  f(ones({3}));
+  Function clean = function("clean(x)", [](Tensor x) {
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = scope([&] {
+      if (sum(x) > 0.f) return x * 2;
+      return x;
+    });
+    return tape.gradient(y, x);
+  });
+  clean(ones({2}));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(Captures, UnusedRandomnessIsHarmless) {
   std::mt19937 generator(3);
   std::vector<float> log;
