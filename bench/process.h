@@ -89,6 +89,11 @@ inline Output run_in_quiet(const std::vector<std::string>& command, std::size_t 
     least = share;
     best = output;
   }
+  static bool told = false;
+  if (least > 0.25 && !told) {
+    std::fprintf(stderr, "bench: others use the cores; what compares processes with two threads means little now\n");
+    told = true;
+  }
   return best;
 }
 
