@@ -23,5 +23,6 @@ int main(int, char** arguments) {
       {[&] { return bench::best_time(ours, our_calls, 5); }, [&] { return bench::best_time(theirs, their_calls, 5); }},
       150);
   bench::print_head();
-  bench::compare_times("traced add of 4 f32, against LibTorch's eager", times[0], times[1], 1, "ns", 0.6);
+  // 100 ns, where LibTorch takes 590.
+  bench::compare_times("traced add of 4 f32, against LibTorch's eager", times[0], times[1], 1, "ns", 0.17);
 }

@@ -346,7 +346,9 @@ TEST_F(Captures, ALeakedTensorSaysSoAtEveryUse) {
     size = x.dim(0);
     return x;
   });
+  ::testing::internal::CaptureStderr();
   f(ones({2}));
+  ::testing::internal::GetCapturedStderr();  // told at the end of the trace, too
   std::string said = "has leaked out of the trace of 'f'";
   std::string error = error_of([&] { leaked + 1; });
   EXPECT_CONTAINS(error, "the tensor f32[x_0] " + said);

@@ -397,18 +397,6 @@ TEST_F(Explain, AfterClearTheReasonIsNamed) {
   EXPECT_CONTAINS(told(), "none is left: clear() has forgotten them");
 }
 
-// Disabled: the call gives back the Variable of the trace.
-TEST_F(Explain, DISABLED_AVariableThatIsReturnedIsTheOnePassed) {
-  Function f = function("f(v)", [](Variable v) {
-    v.assign_add(1.f);
-    return v;
-  });
-  Variable a(tensor(1.f)), b(tensor(2.f));
-  EXPECT_EQ(f(a).id(), a.id());
-  EXPECT_EQ(f(b).id(), b.id());
-  EXPECT_EQ(f.trace_count(), 1);
-}
-
 TEST_F(Explain, VariablesAsArgumentsUnderATape) {
   Function f = function("f(v, x)", [](Variable v, Tensor x) { return sum(v * v * x); });
   Variable a(tensor({1.f, 2.f})), b(tensor({3.f, 4.f}));

@@ -181,7 +181,9 @@ TEST_F(FunctionTest, ReadingATracedValueSaysWhatToDo) {
     leaked = x * 2;
     return leaked;
   });
+  ::testing::internal::CaptureStderr();
   g(ones({2}));
+  ::testing::internal::GetCapturedStderr();
   EXPECT_CONTAINS(error_of([&] { leaked + 1; }), "has leaked out of the trace of 'g'");
   EXPECT_CONTAINS(error_of([&] { leaked.item<float>(); }), "has leaked out of the trace of 'g'");
 }
