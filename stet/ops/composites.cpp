@@ -1,19 +1,39 @@
 // Composites: ordinary functions of ops. Errors name them and their caller's line (Frame).
 #include "stet/core/call.h"
+#include "stet/core/tape.h"
 #include "stet/ops/ops.h"
 
 namespace stet {
+namespace {
+
+/// x less its largest element along the axis: exponents of it do not overflow, and at least one is 1. What it is used
+/// for does not depend on the shift, so no tape sees where it came from: its gradients would cancel out, at a cost.
+Tensor shifted_below_zero(In x, int axis) {
+  class Unseen {
+   public:
+    ~Unseen() { show_tapes_again(before_); }
+
+   private:
+    std::size_t before_ = hide_open_tapes();
+  };
+  Tensor largest = [&] {
+    Unseen unseen;
+    return max(x, axis, {.keepdims = true});
+  }();
+  return x - largest;
+}
+
+}  // namespace
 
 Tensor softmax(In x, int axis) {
   Frame frame("softmax", x.where());
-  // The largest exponent is 0: nothing overflows, and at least one term is 1.
-  Tensor shifted = exp(x - max(x, axis, {.keepdims = true}));
+  Tensor shifted = exp(shifted_below_zero(x, axis));
   return shifted / sum(shifted, axis, {.keepdims = true});
 }
 
 Tensor log_softmax(In x, int axis) {
   Frame frame("log_softmax", x.where());
-  Tensor shifted = x - max(x, axis, {.keepdims = true});
+  Tensor shifted = shifted_below_zero(x, axis);
   return shifted - log(sum(exp(shifted), axis, {.keepdims = true}));
 }
 
