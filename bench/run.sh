@@ -4,7 +4,7 @@
 #   bench/run.sh <build folder>     (make bench does it)
 #
 # gemm_bench is not one of them: it makes the table of docs/gemm.md. mlp_stet, mlp_libtorch and mlp_hand are started by
-# mlp_step, first_step and varying_sizes.
+# mlp_step, first_step and varying_sizes, fit_stet and fit_libtorch by fit_epoch.
 set -eu
 programs=${1:?usage: bench/run.sh <build folder>}/bench
 
@@ -22,7 +22,7 @@ fi
 echo "$(date -u '+%Y-%m-%d %H:%M') UTC, $(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
   "load $(cut -d ' ' -f 1 /proc/loadavg)"
 echo
-for program in add_of_four traced_call memory matmul mlp_step workloads first_use first_step varying_sizes; do
+for program in add_of_four traced_call memory matmul mlp_step fit_epoch workloads first_use first_step varying_sizes; do
   "$programs/$program"
   export STET_BENCH_NO_HEAD=1
 done
