@@ -175,6 +175,10 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
   std::size_t before = graph.checks.size();
   ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
   if (graph.checks.size() > before) checks_of_[id] = {before, graph.checks.size()};
+  // When a check fails, a whole program has run so far: the message says which op it was.
+  std::string op_and_line = where.known() ? text(op.name, " at ", where.file, ":", where.line) : std::string(op.name);
+  for (std::size_t i = before; i < graph.checks.size(); ++i)
+    graph.checks[i].problem = text(op_and_line, ": ", graph.checks[i].problem);
   if (innermost_) innermost_->add({.kind = PathItem::node, .id = id});
   return id;
 }
