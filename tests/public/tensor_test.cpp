@@ -47,10 +47,10 @@ TEST(Creation, FromVectorsSpansAndMemory) {
                   }),
                   "tensor: 6 values do not fill f64[4,2], which has 8 elements");
 
-  static int released = 0;
+  int released = 0;
   {
     Tensor shared = from_memory(
-        f64, values.data(), {6}, [](void*) { ++released; }, nullptr);
+        f64, values.data(), {6}, [](void* count) { ++*static_cast<int*>(count); }, &released);
     EXPECT_EQ(shared.data<double>(), values.data());
     Tensor view = shared[range(2, 4)];
     shared = Tensor();
