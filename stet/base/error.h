@@ -42,6 +42,9 @@ class STET_API InternalError : public Error {
 /// "<what>\n  at <file>:<line>\n  fix: <advice>", leaving out what is unknown. The form of every UserError.
 STET_API std::string error_text(const std::string& what, Where where, const std::string& advice);
 
+/// " at <file>:<line>", or nothing where the line is unknown; `before` stands in the place of " at ".
+STET_API std::string at_line(Where where, const char* before = " at ");
+
 /// What is wrong with a call, as the code that finds out sees it: without the op's name, operands and line, which the
 /// one door `call()` adds when it turns a Problem into a plain UserError. It is itself a UserError because host code
 /// also computes with Dims and Shapes outside of any op, where no door stands between.

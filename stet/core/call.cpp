@@ -1,10 +1,10 @@
 #include "stet/core/call.h"
 
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "stet/base/short_array.h"
 #include "stet/base/text.h"
 #include "stet/core/eager.h"
 #include "stet/core/gradient.h"
@@ -220,13 +220,8 @@ void throw_user_error(const char* op, std::span<const char* const> names, std::s
 Tensor call(const OpDef& op, std::span<const In> given, AttributesView attributes) {
   for (const In& in : given)
     if (in.is_weak()) return call_with_scalars(op, given, attributes);
-  std::array<Operand, 8> few;
-  std::vector<Operand> many;
-  std::span<Operand> operands(few.data(), given.size());
-  if (given.size() > few.size()) {
-    many.resize(given.size());
-    operands = many;
-  }
+  ShortArray<Operand, 8> storage(given.size());
+  std::span<Operand> operands(storage.data(), given.size());
   try {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].kind() != In::Kind::tensor) continue;

@@ -17,8 +17,6 @@ namespace {
 constexpr std::size_t most_paths = 64;
 constexpr std::size_t most_decisions = 64;  // on one path: a loop that does not end takes one after the other
 
-std::string at_line(Where where) { return where.known() ? text(" at ", where.file, ":", where.line) : std::string(); }
-
 /// The nodes of a part of a path, those of forked scopes as their branches.
 void flatten(const Path& path, std::size_t begin, std::size_t end, std::vector<ValueId>& out) {
   for (std::size_t i = begin; i < end; ++i) {
@@ -86,8 +84,8 @@ class BranchBuilder {
                                          : common_type(yes.results[r], no.results[r]));
     // A node has a result; this one says nothing.
     if (count == 0) node.results.push_back({DType::i64, Shape()});
-    for (ValueId id : yes.nodes) bury(id);
-    for (ValueId id : no.nodes) bury(id);
+    trace_.bury(yes.nodes);
+    trace_.bury(no.nodes);
     last_branch = trace_.graph.add(node);
     into.nodes.push_back(last_branch);
     if (count == 1) into.results.push_back(last_branch);
@@ -101,11 +99,6 @@ class BranchBuilder {
                                                .where = node.where}));
       into.nodes.push_back(into.results.back());
     }
-  }
-
-  void bury(ValueId id) {
-    if (trace_.buried_.size() <= static_cast<std::size_t>(id)) trace_.buried_.resize(static_cast<std::size_t>(id) + 1);
-    trace_.buried_[static_cast<std::size_t>(id)] = true;
   }
 
   bool is_constant(ValueId id) const { return trace_.graph.node(id).op == &constant_row; }
@@ -330,10 +323,7 @@ bool ForkScope::turn_last_decision() {
   if (decisions_.empty()) return false;
   std::vector<ValueId> left;
   flatten(path_, decisions_.back().position, path_.size(), left);
-  for (ValueId id : left) {
-    if (trace_.buried_.size() <= static_cast<std::size_t>(id)) trace_.buried_.resize(static_cast<std::size_t>(id) + 1);
-    trace_.buried_[static_cast<std::size_t>(id)] = true;
-  }
+  trace_.bury(left);
   decisions_.back().outcome = false;
   return true;
 }
@@ -524,8 +514,13 @@ bool Trace::decide(const Tensor& given) {
   return innermost_->decide(id);
 }
 
-Graph Trace::finished() {
+void Trace::bury(const std::vector<ValueId>& nodes) {
   buried_.resize(graph.nodes.size());
+  for (ValueId id : nodes) buried_[static_cast<std::size_t>(id)] = true;
+}
+
+Graph Trace::finished() {
+  bury({});
   Graph out;
   out.scope = graph.scope;
   std::vector<ValueId> to(graph.nodes.size(), -1);

@@ -56,8 +56,7 @@ thread_local int InlinedCall::depth = 0;
 
 /// A tensor that host code kept from a trace will be an error wherever it is used: said before, and with its line.
 void tell_leak(const std::string& function, Where line) {
-  std::cerr << text("stet: host code kept a tensor of the trace of '", function, "'",
-                    line.known() ? text(", made at ", line.file, ":", line.line) : std::string(), "\n",
+  std::cerr << text("stet: host code kept a tensor of the trace of '", function, "'", at_line(line, ", made at "), "\n",
                     explanation_line("why", "it has no value outside of the trace, and using it is an error"),
                     explanation_line("fix", "return it from the function, or assign it to a Variable"));
 }
@@ -98,7 +97,8 @@ struct FunctionBase::State {
   Graph trace_once(const Leaves& leaves, const std::vector<int>& owners, Entry& entry, std::size_t* created = nullptr);
   Shape argument_shape(Trace& trace, const Tensor& tensor, std::size_t number, const std::string& symbol,
                        std::map<std::string, Dim>& named) const;
-  std::shared_ptr<Entry> make_entry(const MissedCall& call, bool first);
+  /// Traces and compiles. With `compare`, traces twice, and two different programs are a TraceError.
+  std::shared_ptr<Entry> make_entry(const MissedCall& call, bool compare);
   /// The entry that serves the call: known, made by another thread meanwhile, or made now.
   std::shared_ptr<Entry> find_or_make(const MissedCall& call);
   void keep(const std::shared_ptr<Entry>& made, std::string& explanation);
@@ -268,7 +268,7 @@ Graph FunctionBase::State::trace_once(const Leaves& given, const std::vector<int
   return graph;
 }
 
-std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, bool first) {
+std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, bool compare) {
   auto entry = std::make_shared<Entry>();
   auto start = Clock::now();
   Graph graph;
@@ -278,15 +278,14 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
     graph = trace_once(call.leaves, call.owners, *entry, &created);
     // A run that made Variables was for building: the one that counts finds them made, as every later call does.
     if (created > 0) graph = trace_once(call.leaves, call.owners, *entry);
-    if (first) {
+    if (compare) {
       // Host randomness, clocks and counters show as a difference between two runs of the same code.
       Entry again;
       Graph second = trace_once(call.leaves, call.owners, again);
       if (fingerprint(graph) != fingerprint(second) || !same_captures(*entry, again)) {
         Where line = first_difference(graph, second);
         throw TraceError(
-            error_text(text("tracing '", name, "' twice gave two different programs",
-                            line.known() ? text("; they part at ", line.file, ":", line.line) : std::string()),
+            error_text(text("tracing '", name, "' twice gave two different programs", at_line(line, "; they part at ")),
                        call.where,
                        "what host code computes (random numbers, clocks, counters) is frozen into the trace: pass "
                        "it as an argument, use stet::random, or a Variable"));
@@ -316,17 +315,8 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
 
 void FunctionBase::State::refuse_sizes(const MissedCall& call, const Entry& entry) const {
   std::string facts;
-  Bindings bindings;
-  for (std::size_t i = 0; i < call.tensors.size(); ++i)
-    for (int axis = 0; axis < entry.program->inputs[i].shape.rank(); ++axis)
-      if (auto symbol = entry.program->inputs[i].shape[axis].as_symbol())
-        bindings.bind(*symbol, call.tensors[i].node()->sizes[axis]);
-  for (const Fact& fact : entry.program->facts)
-    if (!fact.holds(bindings))
-      facts += text(
-          "; ", fact.reason.asker,
-          fact.reason.where.known() ? text(" at ", fact.reason.where.file, ":", fact.reason.where.line) : std::string(),
-          " needs ", fact);
+  for (const Fact& fact : entry.broken_facts(call.tensors))
+    facts += text("; ", fact.reason.asker, at_line(fact.reason.where), " needs ", fact);
   std::vector<std::string> types;
   for (const Tensor& tensor : call.tensors) types.push_back(text(tensor.dtype(), tensor.shape()));
   throw UserError(error_text(text(name, ": these sizes do not fit: (", joined(types, ", "), ")", facts), call.where,
@@ -364,10 +354,8 @@ std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call)
     if (!may_wait) break;
     changed.wait(lock);
   }
-  bool again = traces > 0;
-  RetraceCause cause;
-  if (again) cause = cause_of(call, entries, traces + 1);
-  if (again && retraces_forbidden()) {
+  if (traces > 0 && retraces_forbidden()) {
+    RetraceCause cause = cause_of(call, entries, traces + 1);
     std::string text = cause.headline;
     if (!cause.fix.empty()) text += explanation_line("fix", cause.fix);
     throw RetraceError(text);
@@ -392,7 +380,9 @@ std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call)
   // Threads inside of traces do not wait for each other, so another may have made the same.
   for (const std::shared_ptr<Entry>& entry : entries)
     if (entry->accepts(call.key, call.tensors)) return entry;
-  if ((again = traces > 0)) cause = cause_of(call, entries, traces + 1);  // others may have traced meanwhile
+  bool again = traces > 0;
+  RetraceCause cause;
+  if (again) cause = cause_of(call, entries, traces + 1);
   std::string explanation = cause.headline;
   if (cause.nearest) explanation += cost_line(*made, *cause.nearest);
   if (!cause.fix.empty()) explanation += explanation_line("fix", cause.fix);
@@ -447,10 +437,12 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   }
   std::vector<Tensor> tensors = tensors_of(leaves, where);
   std::vector<LeafKey> key = keys_of(leaves);
-  std::vector<int> tensor_owners;
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (leaves[i].kind == Leaf::tensor) tensor_owners.push_back(owners[i]);
-  if (!state.options.signature.empty()) state.check_signature(tensors, tensor_owners, where);
+  if (!state.options.signature.empty()) {
+    std::vector<int> tensor_owners;
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      if (leaves[i].kind == Leaf::tensor) tensor_owners.push_back(owners[i]);
+    state.check_signature(tensors, tensor_owners, where);
+  }
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   std::shared_ptr<Entry> entry = state.find_or_make({state.name, state.arguments, leaves, owners, key, tensors, where});
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
@@ -505,10 +497,7 @@ std::string FunctionBase::explain() const {
                 " steps, traced in ", milliseconds_text(entry->trace_milliseconds), " ms, compiled in ",
                 milliseconds_text(entry->compile_milliseconds), " ms, ", entry->calls.load(), " calls\n");
     for (const Fact& fact : entry->program->facts)
-      out += text(
-          "    fact ", fact, ", for ", fact.reason.asker,
-          fact.reason.where.known() ? text(" at ", fact.reason.where.file, ":", fact.reason.where.line) : std::string(),
-          "\n");
+      out += text("    fact ", fact, ", for ", fact.reason.asker, at_line(fact.reason.where), "\n");
     for (const Trace::HiddenInput& hidden : entry->hidden)
       out += hidden.captured.defined()
                  ? text("    captured ", hidden.captured.dtype(), hidden.captured.shape(), ", a constant\n")

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "stet/base/error.h"
+#include "stet/base/short_array.h"
 #include "stet/base/text.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -48,6 +49,18 @@ std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const s
   for (const Tensor& tensor : tensors) concrete.push_back({tensor.node()->size_span(), {}});
   for (const std::vector<std::int64_t>& sizes : hidden_sizes) concrete.push_back({sizes, {}});
   return program->accepts(concrete, {});
+}
+
+std::vector<Fact> Entry::broken_facts(const std::vector<Tensor>& tensors) const {
+  Bindings bindings;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    for (int axis = 0; axis < program->inputs[i].shape.rank(); ++axis)
+      if (auto symbol = program->inputs[i].shape[axis].as_symbol())
+        bindings.bind(*symbol, tensors[i].node()->sizes[axis]);
+  std::vector<Fact> out;
+  for (const Fact& fact : program->facts)
+    if (!fact.holds(bindings)) out.push_back(fact);
+  return out;
 }
 
 std::shared_ptr<const BoundProgram> Entry::bound_to(const Bindings& bindings) {
@@ -105,25 +118,6 @@ class VariableLocks {
  private:
   const std::vector<CallVariables::Held>& held_;
 };
-
-/// An array on the stack where it fits.
-template <class T, std::size_t Few>
-class ShortArray {
- public:
-  explicit ShortArray(std::size_t count) {
-    if (count > Few) many_.resize(count);
-  }
-  T* data() { return many_.empty() ? few_ : many_.data(); }
-  T& operator[](std::size_t i) { return data()[i]; }
-
- private:
-  T few_[Few] = {};
-  std::vector<T> many_;
-};
-
-}  // namespace
-
-namespace {
 
 /// A program whose sizes are known when parts of it have run: it makes room for its results itself.
 void run_with_late_sizes(const Program& program, const BoundProgram& bound, void* const* memory,

@@ -58,6 +58,8 @@ struct Entry {
   /// The symbols' values if a call fits: same leaves, and sizes that obey the facts. `tensors` are the tensors among
   /// the leaves, dense.
   std::optional<Bindings> accepts(const std::vector<LeafKey>& key, const std::vector<Tensor>& tensors) const;
+  /// The facts about sizes that a call with the same leaves does not obey.
+  std::vector<Fact> broken_facts(const std::vector<Tensor>& tensors) const;
   /// The program bound to these sizes: binding evaluates every size and plans memory, so the last few are kept.
   std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings);
   /// Fills in `variables`, when the others are known.

@@ -31,8 +31,6 @@ std::string explanation_line(const std::string& label, const std::string& what) 
 
 namespace {
 
-std::string at_line(Where where) { return where.known() ? text(" at ", where.file, ":", where.line) : std::string(); }
-
 /// In how many ways they differ: what the nearest trace is nearest by.
 std::size_t distance(const LeafKey& a, const LeafKey& b) {
   if (a.kind != b.kind) return 4;
@@ -69,13 +67,7 @@ Difference difference(const LeafKey& traced, const LeafKey& now, bool scalar, co
 
 /// The facts about sizes that the call does not obey.
 void explain_facts(const MissedCall& call, const Entry& nearest, RetraceCause& out) {
-  Bindings bindings;
-  for (std::size_t i = 0; i < call.tensors.size(); ++i)
-    for (int axis = 0; axis < nearest.program->inputs[i].shape.rank(); ++axis)
-      if (auto symbol = nearest.program->inputs[i].shape[axis].as_symbol())
-        bindings.bind(*symbol, call.tensors[i].node()->sizes[axis]);
-  for (const Fact& fact : nearest.program->facts) {
-    if (fact.holds(bindings)) continue;
+  for (const Fact& fact : nearest.broken_facts(call.tensors)) {
     out.headline += explanation_line("size", text(fact, " does not hold any more; ", fact.reason.asker, " asked for it",
                                                   at_line(fact.reason.where)));
     out.cause += text(fact.reason.asker, at_line(fact.reason.where));
@@ -102,8 +94,7 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
     }
   }
   out.headline =
-      text("stet: tracing '", call.function, "' again (trace ", trace, ")",
-           call.where.known() ? text(", called at ", call.where.file, ":", call.where.line) : std::string(), "\n");
+      text("stet: tracing '", call.function, "' again (trace ", trace, ")", at_line(call.where, ", called at "), "\n");
   if (!out.nearest) {
     out.headline += explanation_line("traces", "none is left: clear() has forgotten them");
     out.cause = "clear";

@@ -10,6 +10,7 @@
 #include "stet/base/where.h"
 #include "stet/core/in.h"
 #include "stet/core/structure.h"
+#include "stet/core/tape.h"
 
 namespace stet {
 
@@ -71,7 +72,7 @@ class STET_API InitScope {
 
  private:
   void* trace_;
-  std::size_t tapes_;
+  HiddenTapes tapes_;
 };
 
 }  // namespace stet

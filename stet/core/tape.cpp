@@ -209,8 +209,8 @@ std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vect
   return gradients_of_one(*state_, target, {sources.begin(), sources.end()}, where);
 }
 
-std::size_t hide_open_tapes() { return std::exchange(hidden_tapes(), open_tapes().size()); }
-void show_tapes_again(std::size_t hidden_before) { hidden_tapes() = hidden_before; }
+HiddenTapes::HiddenTapes() : hidden_before_(std::exchange(hidden_tapes(), open_tapes().size())) {}
+HiddenTapes::~HiddenTapes() { hidden_tapes() = hidden_before_; }
 
 bool tapes_open() {
   for (const GradientTape::State* tape : visible_tapes())

@@ -61,10 +61,17 @@ class STET_API GradientTape {
 
 // --- for the door and for Variable
 
-/// Hides the tapes that are open now from what follows, until the returned number is given back: a trace is not seen by
-/// tapes outside of it.
-std::size_t hide_open_tapes();
-void show_tapes_again(std::size_t hidden_before);
+/// While it lives, the tapes that were open before it see nothing: a trace is not seen by tapes outside of it.
+class HiddenTapes {
+ public:
+  HiddenTapes();
+  ~HiddenTapes();
+  HiddenTapes(const HiddenTapes&) = delete;
+  HiddenTapes& operator=(const HiddenTapes&) = delete;
+
+ private:
+  std::size_t hidden_before_;
+};
 /// Some tape of this thread records.
 bool tapes_open();
 /// Tells the open tapes of an op that has run. `output` is what call() returns.

@@ -37,11 +37,8 @@ Trace* current_trace() { return open_trace(); }
 
 Trace* trace_in_progress() { return running_trace(); }
 
-InitScope::InitScope() : trace_(std::exchange(open_trace(), nullptr)), tapes_(hide_open_tapes()) {}
-InitScope::~InitScope() {
-  open_trace() = static_cast<Trace*>(trace_);
-  show_tapes_again(tapes_);
-}
+InitScope::InitScope() : trace_(std::exchange(open_trace(), nullptr)) {}
+InitScope::~InitScope() { open_trace() = static_cast<Trace*>(trace_); }
 
 Tracing tracing() {
   const Trace* trace = running_trace();
@@ -59,13 +56,10 @@ bool truth(const In& condition, Where where) {
 }  // namespace branches
 
 OpenTrace::OpenTrace(Trace& trace)
-    : open_(std::exchange(open_trace(), &trace)),
-      running_(std::exchange(running_trace(), &trace)),
-      tapes_(hide_open_tapes()) {}
+    : open_(std::exchange(open_trace(), &trace)), running_(std::exchange(running_trace(), &trace)) {}
 OpenTrace::~OpenTrace() {
   open_trace() = open_;
   running_trace() = running_;
-  show_tapes_again(tapes_);
 }
 
 Trace::Trace(std::string function)
@@ -116,12 +110,9 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
     if (node.traced->life->trace != this) concrete_node(tensor, "tracing", where);  // throws: it has leaked
     ValueId id = node.traced->id;
     if (static_cast<std::size_t>(id) < buried_.size() && buried_[static_cast<std::size_t>(id)])
-      throw TraceError(error_text(
-          text("tracing '", function(), "': a tensor made on one side of an if (tensor)",
-               graph.node(id).where.known() ? text(" at ", graph.node(id).where.file, ":", graph.node(id).where.line)
-                                            : std::string(),
-               " is used outside of it"),
-          where, "return it from the function, layer or stet::scope that holds the if"));
+      throw TraceError(error_text(text("tracing '", function(), "': a tensor made on one side of an if (tensor)",
+                                       at_line(graph.node(id).where), " is used outside of it"),
+                                  where, "return it from the function, layer or stet::scope that holds the if"));
     return id;
   }
   auto known = captured_.find(&node);
@@ -176,9 +167,8 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
   ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
   if (graph.checks.size() > before) checks_of_[id] = {before, graph.checks.size()};
   // When a check fails, a whole program has run so far: the message says which op it was.
-  std::string op_and_line = where.known() ? text(op.name, " at ", where.file, ":", where.line) : std::string(op.name);
   for (std::size_t i = before; i < graph.checks.size(); ++i)
-    graph.checks[i].problem = text(op_and_line, ": ", graph.checks[i].problem);
+    graph.checks[i].problem = text(op.name, at_line(where), ": ", graph.checks[i].problem);
   if (innermost_) innermost_->add({.kind = PathItem::node, .id = id});
   return id;
 }

@@ -11,6 +11,7 @@
 
 #include "stet/core/in.h"
 #include "stet/core/structure.h"
+#include "stet/core/tape.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 #include "stet/ir/graph.h"
@@ -107,6 +108,8 @@ class Trace {
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where);
   /// What a scope that forked leaves behind: writes to Variables, and one record on the tapes outside of it.
   void publish(const ForkedScope& forked);
+  /// The nodes went into a branch: nothing outside of it may use them.
+  void bury(const std::vector<ValueId>& nodes);
   /// A tensor for a value as the open tapes know it.
   Tensor as_tapes_know(ValueId id);
 
@@ -144,7 +147,7 @@ class OpenTrace {
  private:
   Trace* open_;
   Trace* running_;
-  std::size_t tapes_;
+  HiddenTapes tapes_;
 };
 
 /// Runs a graph's nodes through the door, in order: how a traced function is replayed under a tape, or inside another

@@ -12,18 +12,6 @@
 namespace stet::data {
 namespace {
 
-/// Tapes of the caller see nothing of how an element is made: with prefetch they could not.
-class HiddenTapes {
- public:
-  HiddenTapes() : before_(hide_open_tapes()) {}
-  ~HiddenTapes() { show_tapes_again(before_); }
-  HiddenTapes(const HiddenTapes&) = delete;
-  HiddenTapes& operator=(const HiddenTapes&) = delete;
-
- private:
-  std::size_t before_;
-};
-
 void require_no_trace(Where where) {
   if (Trace* trace = current_trace())
     throw TraceError(error_text(text("iterating a Dataset while '", trace->function(),
@@ -71,7 +59,7 @@ bool Iteration::next() {
   if (!state_ || !state_->cursor) return false;
   State& state = *state_;
   require_no_trace(state.where);
-  HiddenTapes hidden;
+  HiddenTapes hidden;  // how an element is made is not seen: with prefetch it could not be
   state.at_element = false;
   state.tensors.clear();  // their memory serves the next ones
   try {
@@ -95,7 +83,7 @@ bool Iteration::at_end() const { return !state_ || !state_->cursor; }
 
 Iteration DatasetBase::iterate(Where where) const {
   require_no_trace(where);
-  HiddenTapes hidden;
+  HiddenTapes hidden;  // how an element is made is not seen: with prefetch it could not be
   Pass pass;
   if (stage_->draws()) pass.drawn = drawn_seed(where);
   pass.iteration = stage_->iterations.fetch_add(1, std::memory_order_relaxed);

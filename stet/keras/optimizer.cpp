@@ -73,8 +73,7 @@ void warn(CustomOptimizer::State& state, const std::vector<Variable>& unused, Wh
   }
   if (names.empty()) return;
   std::cerr << text("stet: apply_gradients: there is no gradient for ", joined(names, ", "),
-                    ", which the loss does not use: left unchanged",
-                    where.known() ? text(", at ", where.file, ":", where.line) : std::string(), "\n");
+                    ", which the loss does not use: left unchanged", at_line(where, ", at "), "\n");
 }
 
 }  // namespace

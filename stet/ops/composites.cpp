@@ -9,15 +9,8 @@ namespace {
 /// x less its largest element along the axis: exponents of it do not overflow, and at least one is 1. What it is used
 /// for does not depend on the shift, so no tape sees where it came from: its gradients would cancel out, at a cost.
 Tensor shifted_below_zero(In x, int axis) {
-  class Unseen {
-   public:
-    ~Unseen() { show_tapes_again(before_); }
-
-   private:
-    std::size_t before_ = hide_open_tapes();
-  };
   Tensor largest = [&] {
-    Unseen unseen;
+    HiddenTapes unseen;
     return max(x, axis, {.keepdims = true});
   }();
   return x - largest;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "stet/base/short_array.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -30,9 +31,9 @@ class BoundBranch : public BoundStep {
   void run(void* const* table) const override {
     const Child& child = chosen(table, condition_) ? yes_ : no_;
     if (child.problem) std::rethrow_exception(child.problem);
-    std::vector<void*> inputs, results;
-    for (int buffer : inputs_) inputs.push_back(table[buffer]);
-    for (int buffer : results_) results.push_back(table[buffer]);
+    ShortArray<void*, 16> inputs(inputs_.size()), results(results_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) inputs[i] = table[inputs_[i]];
+    for (std::size_t r = 0; r < results_.size(); ++r) results[r] = table[results_[r]];
     child.program->run_into(inputs.data(), results.data());
   }
 

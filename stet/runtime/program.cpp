@@ -1,10 +1,10 @@
 #include "stet/runtime/program.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "stet/base/error.h"
+#include "stet/base/short_array.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -201,18 +201,12 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
 }
 
 void BoundProgram::run(void* const* inputs, Buffer* results) const {
-  std::array<void*, 16> few;
-  std::vector<void*> many;
-  void** memory = few.data();
-  if (result_bytes_.size() > few.size()) {
-    many.resize(result_bytes_.size());
-    memory = many.data();
-  }
+  ShortArray<void*, 16> memory(result_bytes_.size());
   for (std::size_t r = 0; r < result_bytes_.size(); ++r) {
     if (!results[r]) results[r] = Buffer::allocate(result_bytes_[r]);
     memory[r] = results[r].data();
   }
-  run_table(inputs, memory);
+  run_table(inputs, memory.data());
 }
 
 void BoundProgram::run_into(void* const* inputs, void* const* results) const {
@@ -229,14 +223,9 @@ void BoundProgram::run_into(void* const* inputs, void* const* results) const {
 
 void BoundProgram::run_table(void* const* inputs, void* const* results) const {
   const Program& program = *program_;
-  std::array<void*, 24> few;
-  std::vector<void*> many;
-  void** table = few.data();
   std::size_t count = program.buffers.size();
-  if (count > few.size()) {
-    many.resize(count);
-    table = many.data();
-  }
+  ShortArray<void*, 24> storage(count);
+  void** table = storage.data();
   std::size_t id = 0;
   for (; id < program.inputs.size(); ++id) table[id] = inputs[id];
   for (std::size_t r = 0; r < program.results.size(); ++r, ++id) table[id] = results[r];
