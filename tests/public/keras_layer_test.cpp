@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "custom_parts.h"
 #include "expect_error.h"
 #include "stet/stet.h"
 
@@ -224,13 +225,6 @@ TEST(KerasLayer, WrongWidthNamesTheLayer) {
 
 // --- custom layers, as in a user's program
 
-struct Scale : keras::CustomLayer {
-  Variable gamma;
-  float start;
-  explicit Scale(float s) : start(s) {}
-  void build(const Shape& in) override { gamma = add_weight("gamma", {in[-1]}, {.initializer = "ones"}); }
-  Tensor call(const Tensor& x, const keras::Context& c) override { return c.training ? x * gamma : x * start; }
-};
 struct Block : keras::CustomLayer {
   keras::Dense a{64, {.activation = relu}}, b{64, {.activation = softmax}};
   keras::Layer scale = Scale{1.f};

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "custom_parts.h"
 #include "expect_error.h"
 #include "stet/stet.h"
 
@@ -120,18 +121,6 @@ TEST(KerasMetric, Accuracies) {
   EXPECT_CONTAINS(error, "there is no metric 'acuracy'");
   EXPECT_CONTAINS(error, "one of accuracy, ");
 }
-
-struct F1 : keras::CustomMetric {
-  F1() : CustomMetric("f1") {}
-  Variable tp = add_weight("tp"), fp = add_weight("fp"), fn = add_weight("fn");
-  void update_state(const Tensor& y, const Tensor& p, const Tensor&) override {
-    Tensor hit = p > 0.5f;
-    tp.assign_add(sum(cast(hit & (y == 1), f32)));
-    fp.assign_add(sum(cast(hit & (y == 0), f32)));
-    fn.assign_add(sum(cast(~hit & (y == 1), f32)));
-  }
-  Tensor result() override { return 2 * tp / (2 * tp + fp + fn); }
-};
 
 TEST(KerasMetric, CustomOnesKeepVariables) {
   keras::Metric f1 = F1{};
