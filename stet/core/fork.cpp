@@ -253,10 +253,12 @@ void ForkScope::check_limits(ValueId condition) const {
     return other.line == line.line && other.known() && line.known() && std::string_view(other.file) == line.file;
   });
   if (here >= 4)
-    throw TraceError(error_text(
-        text("tracing '", trace_.function(), "': a loop decides by the value of a tensor, over and over: ", here + 1,
-             " times on one path"),
-        line, "a loop whose length depends on values needs while_loop; in host code let sizes or numbers end it"));
+    throw TraceError(
+        error_text(text("tracing '", trace_.function(),
+                        "': a loop decides by the value of a tensor, over and over: ", here + 1, " times on one path"),
+                   line,
+                   "a loop whose length depends on values needs while_loop, which is not there yet; in host code let "
+                   "sizes or numbers end it"));
   throw TraceError(error_text(text("tracing '", trace_.function(), "': more than ", most_paths,
                                    " paths lead through one scope, because decisions by tensors follow each other"),
                               line, "put parts that decide by themselves into stet::scope(f), or use where(c, a, b)"));
