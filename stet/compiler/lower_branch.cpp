@@ -1,5 +1,6 @@
 // A branch becomes one step that runs the program of the chosen child. Where the children's results differ in size, a
 // step before it tells the sizes, so that the program can make room for them.
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/compiler/lowering.h"
 #include "stet/runtime/branch_step.h"

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/cpu/emit_kernel.h"

@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/function_entry.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"

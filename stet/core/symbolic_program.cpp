@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 
 namespace stet {

@@ -55,6 +55,8 @@ struct TracedVariable {
 
 class ForkScope;  // fork.h
 struct ForkedScope;
+class RecordingScope;  // base/dim_inside.h
+class OpenScope;
 
 class Trace {
  public:
@@ -68,7 +70,7 @@ class Trace {
   /// An op of the program.
   Tensor record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where);
   /// A size as a scalar of the program.
-  Tensor size_value(const Dim& size, DType dtype);
+  Tensor size_value(const Dim& size, DType dtype, Where where);
   Tensor read(const Variable& variable);
   /// Its value from here on; gives it back.
   Tensor write(const Variable& variable, const Tensor& value, Where where);
@@ -147,6 +149,7 @@ class OpenTrace {
  private:
   Trace* open_;
   Trace* running_;
+  std::unique_ptr<OpenScope> sizes_;
   HiddenTapes tapes_;
 };
 

@@ -40,7 +40,7 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
     fits = require(node.shape()[axis], Relation::equal, variable.shape[axis], {what, "size of the Variable", where});
   if (!fits)
     throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "),
-                                    "of ", variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
+                                    "of ", variable.dtype, variable.shape, " cannot hold ", type_text(tensor)),
                                where, "a Variable keeps its type and shape; cast or reshape the value"));
   return tensor;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/runtime/buffer.h"

@@ -153,8 +153,7 @@ std::mutex& generator_guard() {
 /// Takes `count` numbers: the state before. The Variable's own addition is atomic, also beside compiled functions.
 Tensor advance(const Dim& count, Where where) {
   std::lock_guard lock(generator_guard());
-  Tensor step = count.is_constant() ? tensor({std::int64_t{0}, count.constant()})
-                                    : stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
+  Tensor step = stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
   return subtract(In(generator().assign_add(In(step, where), where), where), In(step, where));
 }
 

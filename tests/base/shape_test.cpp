@@ -5,6 +5,7 @@
 #include <random>
 #include <sstream>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 
 namespace stet {
@@ -27,7 +28,7 @@ std::string problem_of(Call call) {
 std::vector<std::string> fact_texts(const SymbolScope& scope) {
   std::vector<std::string> result;
   for (const Fact& fact : scope.facts()) result.push_back(fact.str());
-  for (const Fact& check : scope.checks()) result.push_back("check " + check.str());
+  for (const SizeCheck& check : scope.checks()) result.push_back("check " + check.fact.str());
   return result;
 }
 using Texts = std::vector<std::string>;
@@ -47,11 +48,11 @@ Shape reshape_to(const Shape& from, std::initializer_list<Dim> target) {
 
 TEST(Shape, Construction) {
   const Shape braces{2, 3}, call({2, 3}), vector(std::vector<std::int64_t>{2, 3});
-  EXPECT_EQ(braces.str(), "[2,3]");
+  EXPECT_EQ(text(braces), "[2,3]");
   EXPECT_TRUE(identical(braces, call));
   EXPECT_TRUE(identical(braces, vector));
   EXPECT_EQ(braces.hash(), vector.hash());
-  EXPECT_EQ(Shape().str(), "[]");
+  EXPECT_EQ(text(Shape()), "[]");
   EXPECT_EQ(Shape{}.rank(), 0);
   EXPECT_TRUE(Shape().empty());
   EXPECT_FALSE(identical(Shape{2}, Shape{2, 1}));
@@ -59,7 +60,7 @@ TEST(Shape, Construction) {
   EXPECT_NE((Shape{2, 3}.hash()), (Shape{3, 2}.hash()));
   std::ostringstream out;
   out << braces;
-  EXPECT_EQ(out.str(), "[2,3]");
+  EXPECT_EQ(text(out), "[2,3]");
 }
 
 TEST(Shape, SizesAreNeverNegative) {
@@ -109,17 +110,17 @@ TEST(Shape, Positions) {
   EXPECT_THROW(shape[3], UserError);
   Shape changed = shape;
   changed.set(-1, 7);
-  EXPECT_EQ(changed.str(), "[2,3,7]");
+  EXPECT_EQ(text(changed), "[2,3,7]");
 }
 
 TEST(Shape, SymbolicSizes) {
   RecordingScope scope;
   const Dim s = scope.symbol("s0", 5);
   const Shape shape{s, 10};
-  EXPECT_EQ(shape.str(), "[s0,10]");
+  EXPECT_EQ(text(shape), "[s0,10]");
   EXPECT_FALSE(shape.is_constant());
-  EXPECT_EQ(shape.element_count().str(), "10*s0");
-  EXPECT_EQ((Shape{s, 0}.element_count().str()), "0");
+  EXPECT_EQ(text(shape.element_count()), "10*s0");
+  EXPECT_EQ(text((Shape{s, 0}.element_count())), "0");
   EXPECT_EQ(shape.evaluate(Bindings({7})), (std::vector<std::int64_t>{7, 10}));
   EXPECT_THROW(shape.sizes(), InternalError);
   const Dim replacements[] = {4};
@@ -132,9 +133,9 @@ TEST(Shape, DenseStrides) {
   const Dim s = scope.symbol("s0", 5);
   const std::vector<Dim> strides = dense_strides(Shape{2, s, 3});
   ASSERT_EQ(strides.size(), 3u);
-  EXPECT_EQ(strides[0].str(), "3*s0");
-  EXPECT_EQ(strides[1].str(), "3");
-  EXPECT_EQ(strides[2].str(), "1");
+  EXPECT_EQ(text(strides[0]), "3*s0");
+  EXPECT_EQ(text(strides[1]), "3");
+  EXPECT_EQ(text(strides[2]), "1");
   EXPECT_TRUE(dense_strides(Shape()).empty());
 }
 
@@ -153,14 +154,14 @@ TEST(Axes, Normalize) {
 
 TEST(Broadcast, Constants) {
   const Broadcast result = broadcast_of({Shape{3, 1, 5}, Shape{4, 5}, Shape{}, Shape{1, 1}});
-  EXPECT_EQ(result.result.str(), "[3,4,5]");
+  EXPECT_EQ(text(result.result), "[3,4,5]");
   ASSERT_EQ(result.operands.size(), 4u);
   EXPECT_EQ(axes_of(result.operands[0]), (Axes{0, -1, 2}));
   EXPECT_EQ(axes_of(result.operands[1]), (Axes{-1, 0, 1}));
   EXPECT_EQ(axes_of(result.operands[2]), (Axes{-1, -1, -1}));
   EXPECT_EQ(axes_of(result.operands[3]), (Axes{-1, -1, -1}));
-  EXPECT_EQ(broadcast_of({}).result.str(), "[]");
-  EXPECT_EQ(broadcast_of({Shape{0}, Shape{1}}).result.str(), "[0]");
+  EXPECT_EQ(text(broadcast_of({}).result), "[]");
+  EXPECT_EQ(text(broadcast_of({Shape{0}, Shape{1}}).result), "[0]");
   // A size of 1 in a result of 1 is not repeated.
   EXPECT_EQ(axes_of(broadcast_of({Shape{1}, Shape{1}}).operands[0]), (Axes{0}));
 }
@@ -194,7 +195,7 @@ TEST(Broadcast, ALiteralOneMakesNoFact) {
   RecordingScope scope;
   const Dim s = scope.symbol("s0", 1);
   const Broadcast result = broadcast_of({Shape{s, 1}, Shape{1, 4}});
-  EXPECT_EQ(result.result.str(), "[s0,4]");
+  EXPECT_EQ(text(result.result), "[s0,4]");
   EXPECT_EQ(axes_of(result.operands[0]), (Axes{0, -1}));
   EXPECT_EQ(axes_of(result.operands[1]), (Axes{-1, 1}));
   EXPECT_EQ(fact_texts(scope), Texts{});
@@ -205,7 +206,7 @@ TEST(Broadcast, EqualHintsTie) {
     RecordingScope scope;
     const Dim s = scope.symbol("s0", hint), t = scope.symbol("s1", hint);
     const Broadcast result = broadcast_of({Shape{s}, Shape{t}, Shape{t}});
-    EXPECT_EQ(result.result.str(), "[s0]");
+    EXPECT_EQ(text(result.result), "[s0]");
     EXPECT_EQ(fact_texts(scope), Texts{"s0 == s1"});
     for (const AxisMap& map : result.operands) EXPECT_EQ(axes_of(map), Axes{0});
   }
@@ -215,7 +216,7 @@ TEST(Broadcast, OneHintOfOneIsPinned) {
   RecordingScope scope;
   const Dim s = scope.symbol("s0", 1), t = scope.symbol("s1", 4);
   const Broadcast result = broadcast_of({Shape{s}, Shape{t}});
-  EXPECT_EQ(result.result.str(), "[s1]");
+  EXPECT_EQ(text(result.result), "[s1]");
   EXPECT_EQ(axes_of(result.operands[0]), Axes{-1});
   EXPECT_EQ(axes_of(result.operands[1]), Axes{0});
   EXPECT_EQ(fact_texts(scope), Texts{"s0 == 1"});
@@ -228,7 +229,7 @@ TEST(Broadcast, ATiedOneIsRepeatedWithItsTwin) {
   RecordingScope scope;
   const Dim s = scope.symbol("s0", 1), t = scope.symbol("s1", 1);
   const Broadcast result = broadcast_of({Shape{s}, Shape{t}, Shape{5}});
-  EXPECT_EQ(result.result.str(), "[5]");
+  EXPECT_EQ(text(result.result), "[5]");
   EXPECT_EQ(fact_texts(scope), (Texts{"s0 == s1", "s0 == 1"}));
   EXPECT_EQ(axes_of(result.operands[0]), Axes{-1});
   EXPECT_EQ(axes_of(result.operands[1]), Axes{-1});
@@ -238,15 +239,15 @@ TEST(Broadcast, ATiedOneIsRepeatedWithItsTwin) {
 TEST(Broadcast, ConstantsPinSymbols) {
   RecordingScope scope;
   const Dim s = scope.symbol("s0", 10);
-  EXPECT_EQ(broadcast_of({Shape{s}, Shape{10}}).result.str(), "[10]");
+  EXPECT_EQ(text(broadcast_of({Shape{s}, Shape{10}}).result), "[10]");
   EXPECT_EQ(fact_texts(scope), Texts{"s0 == 10"});
 }
 
 TEST(Broadcast, LateSymbolsAreChecked) {
   RecordingScope scope;
   const Dim late = scope.symbol("n", {}, 50), s = scope.symbol("s0", 10);
-  EXPECT_EQ(broadcast_of({Shape{late}, Shape{s}}).result.str(), "[s0]");
-  EXPECT_EQ(broadcast_of({Shape{1}, Shape{late}}).result.str(), "[n]");
+  EXPECT_EQ(text(broadcast_of({Shape{late}, Shape{s}}).result), "[s0]");
+  EXPECT_EQ(text(broadcast_of({Shape{1}, Shape{late}}).result), "[n]");
   EXPECT_EQ(fact_texts(scope), Texts{"check n == s0"});
   EXPECT_EQ(problem_of([&] {
               broadcast_of({Shape{late}, Shape{51}});
@@ -257,11 +258,11 @@ TEST(Broadcast, LateSymbolsAreChecked) {
 // ---- reshape
 
 TEST(Reshape, Constants) {
-  EXPECT_EQ(reshape_to(Shape{2, 6}, {3, 4}).str(), "[3,4]");
-  EXPECT_EQ(reshape_to(Shape{2, 6}, {3, -1}).str(), "[3,4]");
-  EXPECT_EQ(reshape_to(Shape{1, 1}, {}).str(), "[]");
-  EXPECT_EQ(reshape_to(Shape{0, 6}, {0}).str(), "[0]");
-  EXPECT_EQ(reshape_to(Shape{0, 6}, {-1, 3}).str(), "[0,3]");
+  EXPECT_EQ(text(reshape_to(Shape{2, 6}, {3, 4})), "[3,4]");
+  EXPECT_EQ(text(reshape_to(Shape{2, 6}, {3, -1})), "[3,4]");
+  EXPECT_EQ(text(reshape_to(Shape{1, 1}, {})), "[]");
+  EXPECT_EQ(text(reshape_to(Shape{0, 6}, {0})), "[0]");
+  EXPECT_EQ(text(reshape_to(Shape{0, 6}, {-1, 3})), "[0,3]");
 }
 
 TEST(Reshape, Problems) {
@@ -305,26 +306,26 @@ TEST(Reshape, FlattenThenDense) {
   RecordingScope scope;
   const Dim s0 = scope.symbol("s0", 32), s1 = scope.symbol("s1", 28), s2 = scope.symbol("s2", 28);
   const Shape flat = reshape_to(Shape{s0, s1, s2}, {s0, -1});
-  EXPECT_EQ(flat.str(), "[s0,s1*s2]");
+  EXPECT_EQ(text(flat), "[s0,s1*s2]");
   EXPECT_EQ(fact_texts(scope), Texts{});
   const Contraction dense = contract(flat, false, Shape{784, 128}, false, none);
-  EXPECT_EQ(dense.result.str(), "[s0,128]");
-  EXPECT_EQ(dense.k.str(), "784");
+  EXPECT_EQ(text(dense.result), "[s0,128]");
+  EXPECT_EQ(text(dense.k), "784");
   EXPECT_EQ(fact_texts(scope), Texts{"s1*s2 == 784"});
   // The equation, multiplied by the batch, is enough for the way back.
-  EXPECT_EQ(reshape_to(Shape{s0, 784}, {s0, s1, s2}).str(), "[s0,s1,s2]");
+  EXPECT_EQ(text(reshape_to(Shape{s0, 784}, {s0, s1, s2})), "[s0,s1,s2]");
   EXPECT_EQ(fact_texts(scope), Texts{"s1*s2 == 784"});
 }
 
 TEST(Reshape, SymbolsInCounts) {
   RecordingScope scope;
   const Dim s0 = scope.symbol("s0", 20), s1 = scope.symbol("s1", 4);
-  EXPECT_EQ(reshape_to(Shape{s0, 784}, {-1, 28, 28}).str(), "[s0,28,28]");
-  EXPECT_EQ(reshape_to(Shape{s0, s1, 6}, {s0, 2, -1}).str(), "[s0,2,3*s1]");
+  EXPECT_EQ(text(reshape_to(Shape{s0, 784}, {-1, 28, 28})), "[s0,28,28]");
+  EXPECT_EQ(text(reshape_to(Shape{s0, s1, 6}, {s0, 2, -1})), "[s0,2,3*s1]");
   EXPECT_EQ(fact_texts(scope), Texts{});
-  EXPECT_EQ(reshape_to(Shape{s0}, {5, -1}).str(), "[5,s0 // 5]");
+  EXPECT_EQ(text(reshape_to(Shape{s0}, {5, -1})), "[5,s0 // 5]");
   EXPECT_EQ(fact_texts(scope), Texts{"check s0 % 5 == 0"});
-  EXPECT_EQ(reshape_to(Shape{5, s0 / 5}, {s0}).str(), "[s0]");
+  EXPECT_EQ(text(reshape_to(Shape{5, s0 / 5}, {s0})), "[s0]");
   EXPECT_EQ(fact_texts(scope), Texts{"check s0 % 5 == 0"});
   EXPECT_EQ(problem_of([&] {
               reshape_to(Shape{s0}, {3, -1});
@@ -340,9 +341,9 @@ TEST(Reshape, TiedSymbolsCancel) {
   RecordingScope scope;
   const Dim s0 = scope.symbol("s0", 8), s1 = scope.symbol("s1", 8), zero = scope.symbol("z", 0);
   EXPECT_TRUE(require(s0, Relation::equal, s1, none));
-  EXPECT_EQ(reshape_to(Shape{s0, 10}, {s1, -1}).str(), "[s1,10]");
+  EXPECT_EQ(text(reshape_to(Shape{s0, 10}, {s1, -1})), "[s1,10]");
   EXPECT_EQ(fact_texts(scope), Texts{"s0 == s1"});
-  EXPECT_EQ(reshape_to(Shape{zero, 10}, {zero, -1}).str(), "[z,10]");
+  EXPECT_EQ(text(reshape_to(Shape{zero, 10}, {zero, -1})), "[z,10]");
   EXPECT_EQ(problem_of([&] {
               reshape_to(Shape{s0}, {zero, -1});
             }),
@@ -353,11 +354,11 @@ TEST(Reshape, TiedSymbolsCancel) {
 TEST(Reshape, ASymbolicDivisorIsCheckedByTheProduct) {
   RecordingScope scope;
   const Dim s0 = scope.symbol("s0", 20), s1 = scope.symbol("s1", 4);
-  EXPECT_EQ(reshape_to(Shape{s0, 6}, {s1, 2, -1}).str(), "[s1,2,(3*s0) // s1]");
+  EXPECT_EQ(text(reshape_to(Shape{s0, 6}, {s1, 2, -1})), "[s1,2,(3*s0) // s1]");
   ASSERT_EQ(fact_texts(scope), Texts{"check 2*s1*((3*s0) // s1) == 6*s0"});
-  EXPECT_FALSE(scope.checks()[0].holds(Bindings({20, 0})));
-  EXPECT_FALSE(scope.checks()[0].holds(Bindings({20, 7})));
-  EXPECT_TRUE(scope.checks()[0].holds(Bindings({20, 6})));
+  EXPECT_FALSE(scope.checks()[0].fact.holds(Bindings({20, 0})));
+  EXPECT_FALSE(scope.checks()[0].fact.holds(Bindings({20, 7})));
+  EXPECT_TRUE(scope.checks()[0].fact.holds(Bindings({20, 6})));
   EXPECT_EQ(problem_of([&] {
               reshape_to(Shape{s0 + 1}, {s1, -1});
             }),
@@ -368,8 +369,8 @@ TEST(Reshape, ASymbolicDivisorIsCheckedByTheProduct) {
 TEST(Reshape, LateCountsAreChecked) {
   RecordingScope scope;
   const Dim late = scope.symbol("n", {}, 50);
-  EXPECT_EQ(reshape_to(Shape{late}, {4, -1}).str(), "[4,n // 4]");
-  EXPECT_EQ(reshape_to(Shape{late}, {5, 5}).str(), "[5,5]");
+  EXPECT_EQ(text(reshape_to(Shape{late}, {4, -1})), "[4,n // 4]");
+  EXPECT_EQ(text(reshape_to(Shape{late}, {5, 5})), "[5,5]");
   EXPECT_EQ(fact_texts(scope), (Texts{"check n % 4 == 0", "check n == 25"}));
 }
 
@@ -377,21 +378,21 @@ TEST(Reshape, LateCountsAreChecked) {
 
 TEST(Reduce, Axes) {
   const int axes[] = {0, 2};
-  EXPECT_EQ(reduce(Shape{2, 3, 4}, axes, false).str(), "[3]");
-  EXPECT_EQ(reduce(Shape{2, 3, 4}, axes, true).str(), "[1,3,1]");
-  EXPECT_EQ(reduce(Shape{2, 3}, {}, false).str(), "[2,3]");
+  EXPECT_EQ(text(reduce(Shape{2, 3, 4}, axes, false)), "[3]");
+  EXPECT_EQ(text(reduce(Shape{2, 3, 4}, axes, true)), "[1,3,1]");
+  EXPECT_EQ(text(reduce(Shape{2, 3}, {}, false)), "[2,3]");
 }
 
 TEST(Contract, Constants) {
   const Contraction plain = contract(Shape{5, 1, 2, 3}, false, Shape{7, 3, 4}, false, none);
-  EXPECT_EQ(plain.result.str(), "[5,7,2,4]");
-  EXPECT_EQ(plain.batch.str(), "[5,7]");
+  EXPECT_EQ(text(plain.result), "[5,7,2,4]");
+  EXPECT_EQ(text(plain.batch), "[5,7]");
   EXPECT_EQ(axes_of(plain.left_batch), (Axes{0, -1}));
   EXPECT_EQ(axes_of(plain.right_batch), (Axes{-1, 0}));
   EXPECT_EQ(plain.m.constant(), 2);
   EXPECT_EQ(plain.n.constant(), 4);
   EXPECT_EQ(plain.k.constant(), 3);
-  EXPECT_EQ(contract(Shape{3, 2}, true, Shape{4, 3}, true, none).result.str(), "[2,4]");
+  EXPECT_EQ(text(contract(Shape{3, 2}, true, Shape{4, 3}, true, none).result), "[2,4]");
 }
 
 TEST(Contract, Problems) {
@@ -410,9 +411,9 @@ TEST(Contract, Problems) {
 TEST(Contract, SymbolsTie) {
   RecordingScope scope;
   const Dim a = scope.symbol("a", 3), b = scope.symbol("b", 5), c = scope.symbol("c", 5), late = scope.symbol("n", {});
-  EXPECT_EQ(contract(Shape{a, b}, false, Shape{c, 4}, false, none).result.str(), "[a,4]");
+  EXPECT_EQ(text(contract(Shape{a, b}, false, Shape{c, 4}, false, none).result), "[a,4]");
   EXPECT_EQ(fact_texts(scope), Texts{"b == c"});
-  EXPECT_EQ(contract(Shape{a, late}, false, Shape{c, 4}, false, none).k.str(), "c");
+  EXPECT_EQ(text(contract(Shape{a, late}, false, Shape{c, 4}, false, none).k), "c");
   EXPECT_EQ(fact_texts(scope), (Texts{"b == c", "check n == c"}));
 }
 
@@ -465,10 +466,10 @@ TEST(Convolve, Problems) {
 TEST(Convolve, SymbolsAreCheckedNotPinned) {
   RecordingScope scope;
   const Dim s = scope.symbol("s0", 28);
-  EXPECT_EQ(convolve({s, 3, 1, 1, 1, 1, 1}, none).str(), "s0");
+  EXPECT_EQ(text(convolve({s, 3, 1, 1, 1, 1, 1}, none)), "s0");
   EXPECT_EQ(fact_texts(scope), Texts{});
   const Dim halved = convolve({s, 3, 0, 0, 2, 1, 1}, none);
-  EXPECT_EQ(halved.str(), "(s0 + 1) // 2 - 1");
+  EXPECT_EQ(text(halved), "(s0 + 1) // 2 - 1");
   EXPECT_EQ(halved.evaluate(Bindings({28})), 13);
   EXPECT_EQ(fact_texts(scope), Texts{"check 0 <= (s0 + 1) // 2 - 1"});
   convolve({s, 3, 0, 0, 2, 1, 1}, none);

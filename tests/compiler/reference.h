@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 
+#include "stet/base/dim_inside.h"
 #include "stet/ir/expand_math.h"
 #include "tests/compiler/graph_harness.h"
 
