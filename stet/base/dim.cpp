@@ -294,12 +294,18 @@ std::string SizedText::now() const {
   return filled(*this, [](const Dim& dim) { return size_text(dim); });
 }
 
-std::string evaluated(const SizedText& message, const Bindings& bindings) {
-  return filled(message, [&](const Dim& dim) {
+void test(const SizeCheck& check, const Bindings& bindings) {
+  if (check.fact.holds(bindings)) return;
+  constexpr char between = '\n';  // no part of a problem's text
+  SizedText both(check.problem + between + check.advice);
+  both.sizes = check.sizes;
+  const std::string said = filled(both, [&](const Dim& dim) {
     for (const int symbol : dim.symbols())
       if (!bindings.find(symbol)) return Inside::str(dim);
     return std::to_string(dim.evaluate(bindings));
   });
+  const std::size_t end = said.find(between);
+  throw Problem(said.substr(0, end), said.substr(end + 1));
 }
 
 }  // namespace stet

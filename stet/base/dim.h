@@ -209,12 +209,17 @@ struct SizedText {
 template <class... Parts>
 SizedText sized_text(const Parts&... parts);
 
-/// A relation to be tested with the sizes of each call, and what is said where it does not hold; "{}" in the text
-/// stands for one of `sizes`.
+/// A relation to be tested with the sizes of each call, and what is said where it does not hold: each "{}" in the
+/// problem, then in the advice, stands for one of `sizes`.
 struct SizeCheck {
+  SizeCheck(Fact need, const SizedText& what, const SizedText& remedy)
+      : fact(std::move(need)), problem(what.text), advice(remedy.text), sizes(what.sizes) {
+    sizes.insert(sizes.end(), remedy.sizes.begin(), remedy.sizes.end());
+  }
+
   Fact fact;
   std::string problem, advice;
-  std::vector<Dim> sizes = {};
+  std::vector<Dim> sizes;
 };
 
 /// States a need on Dims of any origin: constants are compared, symbols ask their scope, where the need becomes a fact.
@@ -224,7 +229,7 @@ STET_API bool require(const Dim&, Relation, const Dim&, const Reason&);
 /// States a need that no trace is to be specialised on (divisibility, emptiness): constants are compared (false: the op
 /// reports `problem`), of symbols it is a condition that every call tests with its sizes.
 STET_API bool check(const Dim&, Relation, const Dim&, const Reason&, const SizedText& problem = {},
-                    const std::string& advice = {});
+                    const SizedText& advice = {});
 /// Decides by sizes what is recorded: the answer becomes a fact. TraceError where the size is not known: it depends on
 /// values, or a signature says that it is unknown.
 STET_API bool decide(const Dim&, Relation, const Dim&, const Reason&);

@@ -79,8 +79,8 @@ struct Division {
   SizedText by_zero;  // "size 4 cannot be divided by 0"
 };
 STET_API std::vector<Division> symbolic_divisions(const Dim&);
-/// The text with the sizes of a call.
-STET_API std::string evaluated(const SizedText&, const Bindings&);
+/// Tests a check with the sizes of a call; throws its Problem.
+STET_API void test(const SizeCheck&, const Bindings&);
 
 /// Where symbols live. A trace is one; so is the eager path's one-node graph. Not thread-safe: one thread traces.
 class STET_API SymbolScope {
@@ -111,7 +111,7 @@ class STET_API SymbolScope {
   /// An op needs this relation, but no trace is to be specialised on it (divisibility, emptiness): tested by every
   /// call, this one too, so no hint is looked at. False if no call can pass. By default the same as require().
   virtual bool check(const Dim&, Relation, const Dim&, const Reason&, const SizedText& problem,
-                     const std::string& advice);
+                     const SizedText& advice);
   /// Host code asked. Proven, or answered by the hints and recorded as a fact.
   virtual bool decide(const Dim&, Relation, const Dim&, const Reason&) = 0;
   /// Host code wants the integer: the hint, recorded as a fact `dim == hint`.
@@ -147,7 +147,7 @@ class STET_API RecordingScope : public SymbolScope {
   using SymbolScope::SymbolScope;
   bool require(const Dim&, Relation, const Dim&, const Reason&) override;
   bool check(const Dim&, Relation, const Dim&, const Reason&, const SizedText& problem,
-             const std::string& advice) override;
+             const SizedText& advice) override;
   bool decide(const Dim&, Relation, const Dim&, const Reason&) override;
   std::int64_t pin(const Dim&, Where) override;
   bool sizes_are_unknown() const override { return declared_unknown_; }

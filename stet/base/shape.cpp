@@ -31,15 +31,20 @@ const Dim& better_known(const Dim& a, const Dim& b) {
 
 }  // namespace
 
-Shape::Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
+Shape::Shape(std::initializer_list<Dim> dims, Where where)
+    : Shape(std::span<const Dim>(dims.begin(), dims.size()), where) {}
 
-Shape::Shape(std::span<const Dim> dims) {
-  if (dims.size() > max_rank) too_many_dimensions(dims.size());
-  for (const Dim& dim : dims) append(dim);
-  check_count();
+Shape::Shape(std::span<const Dim> dims, Where where) {
+  try {
+    if (dims.size() > max_rank) too_many_dimensions(dims.size());
+    for (const Dim& dim : dims) append(dim);
+    check_count();
+  } catch (const Problem& problem) {
+    throw Problem(problem.text(), problem.advice(), where);
+  }
 }
 
-Shape::Shape(const std::vector<std::int64_t>& sizes) : Shape(of(sizes)) {}
+Shape::Shape(const std::vector<Dim>& dims, Where where) : Shape(std::span<const Dim>(dims), where) {}
 
 Shape Shape::of(std::span<const std::int64_t> sizes) {
   if (sizes.size() > max_rank) too_many_dimensions(sizes.size());
@@ -301,23 +306,23 @@ void append_sized(SizedText& out, const SizedText& part) {
 Dim inferred_size(const Shape& from, std::span<const Dim> target, const Dim& count, const Dim& known,
                   const Reason& reason) {
   const char* advice = "give sizes whose product divides the number of elements, or all of them without -1";
-  SizedText start = sized_text("cannot reshape ", from, " with ");
-  append_sized(start, elements_text(count));
-  append_sized(start, sized_text(" to ", target, ": "));
   const auto problem = [&](const SizedText& why) {
-    SizedText whole = start;
+    SizedText whole = sized_text("cannot reshape ", from, " with ");
+    append_sized(whole, elements_text(count));
+    append_sized(whole, sized_text(" to ", target, ": "));
     append_sized(whole, why);
     return whole;
   };
-  const SizedText beside_zero = problem(sized_text("the size -1 cannot be found beside a size of 0"));
-  const SizedText indivisible = problem(sized_text(count, " is not divisible by ", known));
-  if (known.is_constant(0)) throw Problem(beside_zero.now(), advice);
-  if (!known.is_constant() && !check(known, Relation::not_equal, 0, reason, beside_zero, advice))
-    throw Problem(beside_zero.now(), advice);
+  const auto beside_zero = [&] { return problem("the size -1 cannot be found beside a size of 0"); };
+  const auto indivisible = [&] { return problem(sized_text(count, " is not divisible by ", known)); };
+  if (known.is_constant(0)) throw Problem(beside_zero().now(), advice);
+  if (!known.is_constant() && !check(known, Relation::not_equal, 0, reason, beside_zero(), advice))
+    throw Problem(beside_zero().now(), advice);
   if (const auto quotient = exact_quotient(count, known)) return *quotient;
-  if (count.is_constant() && known.is_constant()) throw Problem(indivisible.now(), advice);
+  if (count.is_constant() && known.is_constant()) throw Problem(indivisible().now(), advice);
   const Dim quotient = count / known;
-  if (!check(count % known, Relation::equal, 0, reason, indivisible, advice)) throw Problem(indivisible.now(), advice);
+  if (!check(count % known, Relation::equal, 0, reason, indivisible(), advice))
+    throw Problem(indivisible().now(), advice);
   return quotient;
 }
 

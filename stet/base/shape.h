@@ -25,9 +25,15 @@ inline constexpr int max_rank = 8;
 class STET_API Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<Dim> dims);
-  explicit Shape(std::span<const Dim> dims);
-  Shape(const std::vector<std::int64_t>& sizes);
+  Shape(std::initializer_list<Dim> dims, Where where = Where::here());
+  explicit Shape(std::span<const Dim> dims, Where where = {});
+  Shape(const std::vector<Dim>& dims, Where where = Where::here());
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) Shape(const std::vector<I>& sizes, Where where = Where::here())
+      : Shape(std::vector<Dim>(sizes.begin(), sizes.end()), where) {}
+  template <std::integral I, std::size_t count>
+  requires(!std::same_as<I, bool>) Shape(const std::array<I, count>& sizes, Where where = Where::here())
+      : Shape(std::vector<Dim>(sizes.begin(), sizes.end()), where) {}
   static Shape of(std::span<const std::int64_t> sizes);
 
   int rank() const { return rank_; }

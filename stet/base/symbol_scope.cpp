@@ -169,7 +169,7 @@ std::optional<std::int64_t> SymbolScope::symbol_hint(int symbol) const {
 }
 
 bool SymbolScope::check(const Dim& left, Relation relation, const Dim& right, const Reason& reason, const SizedText&,
-                        const std::string&) {
+                        const SizedText&) {
   return require(left, relation, right, reason);
 }
 
@@ -192,11 +192,10 @@ bool RecordingScope::require(const Dim& left, Relation relation, const Dim& righ
   ensure_open(*this, left, right, reason.where);
   const std::optional<std::int64_t> left_hint = left.hint(), right_hint = right.hint();
   if (!left_hint || !right_hint) {
-    const char* problem = relation == Relation::equal ? "sizes {} and {} do not agree" : "sizes {} and {} do not fit";
+    const char* misfit = relation == Relation::equal ? " do not agree" : " do not fit";
     add_check({{left, relation, right, reason},
-               text(reason.what, reason.what.empty() ? "" : ": ", problem),
-               "one of them depends on values; traced code repeats only sizes of 1 that it knows of beforehand",
-               {left, right}});
+               sized_text(reason.what, reason.what.empty() ? "" : ": ", "sizes ", left, " and ", right, misfit),
+               "one of them depends on values; traced code repeats only sizes of 1 that it knows of beforehand"});
     return true;
   }
   if (stet::holds(*left_hint, relation, *right_hint)) {
@@ -208,14 +207,16 @@ bool RecordingScope::require(const Dim& left, Relation relation, const Dim& righ
 }
 
 bool RecordingScope::check(const Dim& left, Relation relation, const Dim& right, const Reason& given,
-                           const SizedText& problem, const std::string& advice) {
+                           const SizedText& problem, const SizedText& advice) {
   const Proof proof = prove_by_form(left, relation, right);
   if (proof != Proof::unknown) return proof == Proof::yes;
   const Reason reason = with_line(given, left, right);
   ensure_open(*this, left, right, reason.where);
-  SizeCheck made{{left, relation, right, reason}, problem.text, advice, problem.sizes};
-  if (made.problem.empty()) made.problem = text(reason.what, ": ", made.fact.str(), " does not hold for these sizes");
-  add_check(std::move(made));
+  const Fact fact{left, relation, right, reason};
+  add_check(
+      {fact,
+       problem.text.empty() ? SizedText(text(reason.what, ": ", fact, " does not hold for these sizes")) : problem,
+       advice});
   return true;
 }
 
@@ -259,7 +260,7 @@ bool require(const Dim& left, Relation relation, const Dim& right, const Reason&
 }
 
 bool check(const Dim& left, Relation relation, const Dim& right, const Reason& reason, const SizedText& problem,
-           const std::string& advice) {
+           const SizedText& advice) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   return common_scope(left, right, reason.where).check(left, relation, right, reason, problem, advice);
 }

@@ -96,10 +96,8 @@ void check_attributes(const Attributes& attributes, const SymbolScope& scope, Wh
     scope.refuse_foreign(dim, where);
     for (const Division& division : symbolic_divisions(dim))
       if (prove_by_form(division.divisor, Relation::not_equal, 0) != Proof::yes)
-        checks.push_back({{division.divisor, Relation::not_equal, 0, {"size", "division", where}},
-                          division.by_zero.text,
-                          {},
-                          division.by_zero.sizes});
+        checks.push_back(
+            {{division.divisor, Relation::not_equal, 0, {"size", "division", where}}, division.by_zero, {}});
     return dim;
   });
 }

@@ -23,15 +23,23 @@ void InferCall::require_equal(const Dim& a, const Dim& b, const std::string& wha
     throw Problem(text(what, " ", size_text(a), " and ", size_text(b), " differ"), advice);
 }
 
-void InferCall::check(const Dim& left, Relation relation, const Dim& right, SizedText problem, std::string advice) {
+void InferCall::check(const Dim& left, Relation relation, const Dim& right, const SizedText& problem,
+                      const SizedText& advice) {
   // By form: which checks a program has must not depend on what was learned elsewhere before.
   Proof proof = prove_by_form(left, relation, right);
   if (proof == Proof::yes) return;
-  if (proof == Proof::no) throw Problem(problem.now(), std::move(advice));
-  checks_.push_back({{left, relation, right, reason("size check")},
-                     std::move(problem.text),
-                     std::move(advice),
-                     std::move(problem.sizes)});
+  if (proof == Proof::no) throw Problem(problem.now(), advice.now());
+  checks_.emplace_back(Fact{left, relation, right, reason("size check")}, problem, advice);
+}
+
+bool InferCall::always(const Dim& left, Relation relation, const Dim& right) {
+  return prove_by_form(left, relation, right) == Proof::yes;
+}
+
+void InferCall::check_sizes(std::span<const Dim> sizes) {
+  for (const Dim& size : sizes)
+    if (!always(0, Relation::less_equal, size))
+      check(0, Relation::less_equal, size, sized_text("size ", size, " is negative"), "sizes are 0 or more");
 }
 
 bool ViewCall::is_one(const Dim& size) { return size.is_constant(1) || prove_equal(size, 1) == Proof::yes; }

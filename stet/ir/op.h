@@ -64,7 +64,12 @@ class InferCall {
   /// Sizes that must agree; a fact while tracing, Problem when they do not.
   void require_equal(const Dim& a, const Dim& b, const std::string& what, const std::string& advice = {});
   /// A condition on sizes that is not a fact: tested by every call with its sizes, Problem when it fails.
-  void check(const Dim& left, Relation relation, const Dim& right, SizedText problem, std::string advice = {});
+  void check(const Dim& left, Relation relation, const Dim& right, const SizedText& problem,
+             const SizedText& advice = {});
+  /// Whether the relation holds for all sizes, by form: then nobody needs to write the text of a check.
+  static bool always(const Dim& left, Relation relation, const Dim& right);
+  /// Sizes of a result: none is negative.
+  void check_sizes(std::span<const Dim> sizes);
   void require(bool condition, const std::string& problem, const std::string& advice = {}) const {
     if (!condition) throw Problem(problem, advice);
   }

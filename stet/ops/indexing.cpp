@@ -4,6 +4,7 @@
 #include "stet/core/call.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ops/ops.h"
+#include "stet/ops/slice.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -77,18 +78,14 @@ struct Selection {
   }
 
   void take_position(std::int64_t position) {
-    // Whether the position exists every call tests with its sizes.
+    // Whether the position exists slice tests in every call, with its sizes.
     const Dim& extent = whole[axis];
     Dim at = position < 0 ? extent + position : Dim(position);
-    SizedText problem = sized_text("index ", position, " is out of range for axis ", axis, " of size ", extent);
-    Reason reason{"indexing", "index", where};
-    const char* advice = "positions are counted from 0, or from -1 at the end";
-    if (!check(0, Relation::less_equal, at, reason, problem, advice) ||
-        !check(at, Relation::less, extent, reason, problem, advice))
-      throw Problem(problem.now(), advice);
     begin.push_back(at);
     size.push_back(1);
     step.push_back(1);
+    index.resize(static_cast<std::size_t>(axis));
+    index.push_back(text(position));
     ++axis;
   }
 
@@ -102,6 +99,7 @@ struct Selection {
   int axis = 0;  // the next one
   std::vector<Dim> begin, size;
   std::vector<std::int64_t> step;
+  std::vector<std::string> index;
   std::vector<int> backwards;
   std::vector<Dim> shape;
 };
@@ -142,7 +140,7 @@ Tensor Tensor::operator[](const Indices& indices) const {
   const TensorNode& node = defined_node(*this, "indexing", frame_where());
   try {
     Selection chosen = select(node, indices.entries, indices.where);
-    Tensor out = slice(self, chosen.begin, chosen.size, chosen.step);
+    Tensor out = indexed_slice(self, chosen.begin, chosen.size, chosen.step, chosen.index);
     if (!chosen.backwards.empty()) {
       Axes axes(0);
       axes.axes.assign(chosen.backwards.begin(), chosen.backwards.end());

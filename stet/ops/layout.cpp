@@ -11,6 +11,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/slice.h"
 #include "stet/ops/sum_to.h"
 #include "stet/ops/table.h"
 
@@ -30,9 +31,10 @@ struct TransposeAttributes {
 struct SliceAttributes {
   std::vector<Dim> begin, size;
   std::vector<std::int64_t> step;
+  std::vector<std::string> index = {};  // by axis, for messages: the position that was asked for, or nothing
   static constexpr auto fields() {
     return std::tuple(field("begin", &SliceAttributes::begin), field("size", &SliceAttributes::size),
-                      field("step", &SliceAttributes::step));
+                      field("step", &SliceAttributes::step), field("index", &SliceAttributes::index));
   }
 };
 struct ReverseAttributes {
@@ -55,7 +57,9 @@ Tensor call_reshape(const In& x, std::vector<Dim> shape) {
 
 void infer_reshape(InferCall& call) {
   const auto& attributes = call.attributes<ReshapeAttributes>();
-  call.result(call.dtype(0), reshape(call.shape(0), attributes.shape, call.reason("number of elements")));
+  Shape result = reshape(call.shape(0), attributes.shape, call.reason("number of elements"));
+  call.check_sizes(result.dims());
+  call.result(call.dtype(0), std::move(result));
 }
 
 /// Axes of size 1 put in or taken out: a view of any memory.
@@ -126,6 +130,7 @@ void gradient_of_transpose(GradientCall& call) {
 void infer_broadcast_to(InferCall& call) {
   const auto& attributes = call.attributes<ReshapeAttributes>();
   const Shape& from = call.shape(0);
+  call.check_sizes(attributes.shape);
   Shape to{std::span<const Dim>(attributes.shape)};
   call.require(from.rank() <= to.rank(), text("rank ", from.rank(), " is more than the target's ", to.rank()),
                "a target has at least as many axes");
@@ -152,6 +157,20 @@ std::optional<Layout> view_broadcast_to(const ViewCall& call) {
 
 // --- slice
 
+/// A part of what makes a slice of an axis lie within it.
+void check_slice(InferCall& call, const SliceAttributes& a, std::size_t axis, const Dim& left, Relation relation,
+                 const Dim& right) {
+  const Dim& extent = call.shape(0)[static_cast<int>(axis)];
+  if (axis >= a.index.size() || a.index[axis].empty()) {
+    call.check(left, relation, right,
+               sized_text("the slice of axis ", axis, " reaches outside of its ", extent, " elements"));
+    return;
+  }
+  SizedText problem = sized_text("index ", a.index[axis], " is out of range for axis ", axis, " of size ", extent);
+  call.check(0, Relation::less, extent, problem, "the axis is empty");
+  call.check(left, relation, right, problem, sized_text("allowed are ", Dim(0) - extent, " to ", extent - 1));
+}
+
 void infer_slice(InferCall& call) {
   const auto& a = call.attributes<SliceAttributes>();
   auto rank = static_cast<std::size_t>(call.rank(0));
@@ -161,12 +180,14 @@ void infer_slice(InferCall& call) {
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const Dim& extent = call.shape(0)[static_cast<int>(axis)];
     call.require(a.step[axis] >= 1, text("step ", a.step[axis], " of axis ", axis, " is less than 1"));
-    SizedText problem = sized_text("the slice of axis ", axis, " reaches outside of its ", extent, " elements");
-    call.check(0, Relation::less_equal, a.begin[axis], problem);
-    call.check(0, Relation::less_equal, a.size[axis], problem);
+    auto ensure = [&](const Dim& left, Relation relation, const Dim& right) {
+      if (!call.always(left, relation, right)) check_slice(call, a, axis, left, relation, right);
+    };
+    ensure(0, Relation::less_equal, a.begin[axis]);
+    ensure(0, Relation::less_equal, a.size[axis]);
     // An empty slice may begin anywhere within; otherwise its last element must exist.
-    call.check(a.begin[axis], Relation::less_equal, extent, problem);
-    call.check(a.begin[axis] + (a.size[axis] - 1) * a.step[axis], Relation::less, extent, problem);
+    ensure(a.begin[axis] + (a.size[axis] - 1) * a.step[axis], Relation::less, extent);
+    ensure(a.begin[axis], Relation::less_equal, extent);
     result.push_back(a.size[axis]);
   }
   call.result(call.dtype(0), result);
@@ -421,6 +442,7 @@ constinit const OpDef concat_row{.name = "concat",
 
 Tensor reshape(In x, std::initializer_list<Dim> shape) { return call_reshape(x, shape); }
 Tensor reshape(In x, const std::vector<Dim>& shape) { return call_reshape(x, shape); }
+Tensor reshape(In x, const Shape& shape) { return call_reshape(x, dims_of(shape)); }
 
 namespace {
 [[noreturn]] void fail(const OpDef& row, const In& x, const Problem& problem) {
@@ -459,6 +481,12 @@ Tensor transpose(In x, const Axes& order) {
 Tensor broadcast_to(In x, const Shape& shape) {
   ReshapeAttributes attributes{dims_of(shape)};
   return call(broadcast_to_row, {x}, view_of(attributes));
+}
+
+Tensor indexed_slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size,
+                     const std::vector<std::int64_t>& step, const std::vector<std::string>& index) {
+  SliceAttributes attributes{begin, size, step, index};
+  return call(slice_row, {x}, view_of(attributes));
 }
 
 Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size, const std::vector<std::int64_t>& step) {

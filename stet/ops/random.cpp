@@ -103,6 +103,7 @@ void infer_random(InferCall& call, bool integers) {
   call.require(integers ? is_integer(attributes.dtype) : is_floating(attributes.dtype),
                text("random numbers of ", attributes.dtype, " do not exist here"),
                integers ? "choose an integer dtype" : "choose a floating dtype, or randint");
+  call.check_sizes(attributes.shape);
   call.result(attributes.dtype, Shape(std::span<const Dim>(attributes.shape)));
 }
 

@@ -49,13 +49,6 @@ bool has_values(const Fact& fact, const Bindings& bindings) {
   return true;
 }
 
-void test(const SizeCheck& check, const Bindings& bindings) {
-  if (check.fact.holds(bindings)) return;
-  SizedText problem(check.problem);
-  problem.sizes = check.sizes;
-  throw Problem(evaluated(problem, bindings), check.advice);
-}
-
 }  // namespace
 
 std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given,

@@ -484,7 +484,7 @@ class RandomDims {
       return symbols_[pick(symbols_.size())];
     }
     const Dim a = make(depth - 1), b = make(depth - 1);
-    switch (pick(7)) {
+    switch (pick(8)) {
       case 0:
       case 1:
         return a + b;
@@ -496,6 +496,8 @@ class RandomDims {
         return a / divisor(b);
       case 5:
         return a % divisor(b);
+      case 6:
+        return pick(2) == 0 ? larger_of(a, b) : smaller_of(a, b);
       default:
         return a + static_cast<std::int64_t>(pick(9));
     }
