@@ -38,6 +38,11 @@ add_test(NAME dim_questions COMMAND ${dim_comparison} WORKING_DIRECTORY ${PROJEC
 add_test(NAME dim_comparison COMMAND ${dim_comparison} -DCOMPARE WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(dim_comparison PROPERTIES PASS_REGULAR_EXPRESSION "no match for .*operator==")
 
+# What answers about sizes without a record is out of a user's reach.
+add_test(NAME size_questions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/layers/size_questions.sh ${CMAKE_CXX_COMPILER}
+         ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+set_tests_properties(size_questions PROPERTIES TIMEOUT 600)
+
 add_test(NAME layers COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/check-layers.sh ${PROJECT_SOURCE_DIR} ${STET_LAYERS})
 
 # From an installed prefix, as a stranger uses it. A sanitizer's run time would have to be in the stranger's program.

@@ -23,7 +23,8 @@ std::int64_t Dim::pinned_value(Where where) const {
   const Where line = where.known() ? where : polynomial_->taken;
   if (SymbolScope* owner = polynomial_->table->scope.load()) return owner->pin(*this, line);
   throw TraceError(error_text(text(origin_text(*this), " belongs to a trace that has ended"), line,
-                              "take sizes from the tensors that a function returns, not from inside its trace"));
+                              "take the size from a tensor of this call; a number that outlives a trace is int(size), "
+                              "which becomes part of the trace"));
 }
 
 void Dim::does_not_fit(std::size_t bytes) const {
@@ -44,9 +45,8 @@ Dim taken_at(const Dim& dim, Where where) {
 std::string origin_text(const Dim& dim) {
   if (dim.is_constant()) return text("size ", dim);
   const std::string& function = Inside::polynomial(dim)->table->function;
-  const Where taken = taken_at(dim);
-  return text("size ", dim, function.empty() ? "" : text(" of '", function, "'"),
-              taken.known() ? text(at_line(taken, ", taken at "), ",") : "");
+  const std::string line = at_line(taken_at(dim), ", taken at ");
+  return text("size ", dim, function.empty() ? "" : text(" of '", function, "'"), line, line.empty() ? "" : ",");
 }
 
 bool holds(std::int64_t a, Relation relation, std::int64_t b) {

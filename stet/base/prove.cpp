@@ -363,13 +363,15 @@ Proof compare_under(const Dim& difference, Relation relation, const std::vector<
   return Proof::unknown;
 }
 
-constexpr int most_cases = 4;  // atoms looked at: each makes two cases of one
+constexpr int most_cases = 3;    // atoms looked at: each makes two cases of one
+constexpr int most_weight = 40;  // of what is looked at so closely: sizes are short
 
 /// The same, with each max(p, 0) once as p, where p >= 0, and once as 0, where -p >= 0.
 Proof compare_by_cases(const Dim& difference, Relation relation, const std::vector<Dim>& conditions,
                        const std::vector<KnownRange>& ranges, int depth = 0) {
   const Proof whole = compare_under(difference, relation, conditions, ranges);
-  if (whole != Proof::unknown || depth == most_cases) return whole;
+  if (whole != Proof::unknown || depth == most_cases || difference.is_constant()) return whole;
+  if (polynomial_of(difference)->weight > most_weight) return whole;
   const Atom* found = positive_atom(difference);
   if (!found) return whole;
   const Atom atom = *found;

@@ -320,9 +320,12 @@ Dim inferred_size(const Shape& from, std::span<const Dim> target, const Dim& cou
     throw Problem(beside_zero().now(), advice);
   if (const auto quotient = exact_quotient(count, known)) return *quotient;
   if (count.is_constant() && known.is_constant()) throw Problem(indivisible().now(), advice);
+  // By a symbol the product is asked for: it says that the counts agree.
   const Dim quotient = count / known;
-  if (!check(count % known, Relation::equal, 0, reason, indivisible(), advice))
-    throw Problem(indivisible().now(), advice);
+  const bool fits = known.is_constant()
+                        ? check(count % known, Relation::equal, 0, reason, indivisible(), advice)
+                        : check(quotient * known, Relation::equal, count, reason, indivisible(), advice);
+  if (!fits) throw Problem(indivisible().now(), advice);
   return quotient;
 }
 

@@ -1,5 +1,6 @@
 // SymbolScope and the scope that records.
 #include <algorithm>
+#include <utility>
 
 #include "stet/base/error.h"
 #include "stet/base/polynomial.h"
@@ -179,7 +180,7 @@ namespace {
 void ensure_open(const SymbolScope& scope, const Dim& left, const Dim& right, Where where) {
   if (this_thread_scope == &scope) return;
   const Dim& symbolic = left.is_constant() ? right : left;
-  if (polynomial_of(symbolic)->table->function.empty()) return;
+  if (symbolic.is_constant() || polynomial_of(symbolic)->table->function.empty()) return;
   foreign(symbolic, this_thread_scope ? this_thread_scope->function() : std::string(), where);
 }
 

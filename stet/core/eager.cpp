@@ -208,7 +208,7 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
   program->dim_symbols = std::move(dim_symbols);
   // What was assumed of sizes (divisible, not empty) is refused like a fact: the call then fails on its own sizes, with
   // the message that inference has for them.
-  program->facts.insert(program->facts.end(), scope->checks().begin(), scope->checks().end());
+  for (const SizeCheck& check : scope->checks()) program->facts.push_back(check.fact);
   program_counter.fetch_add(1, std::memory_order_relaxed);
   return program;
 }
