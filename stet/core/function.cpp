@@ -1,14 +1,10 @@
 #include "stet/core/function.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <iostream>
 #include <map>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -19,6 +15,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
+#include "stet/core/trace_cache.h"
 
 namespace stet {
 namespace {
@@ -26,13 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// Host code of all functions is traced by one thread at a time: what it captured need not be safe for more. Recursive,
-/// because an InitScope inside of a trace may call functions.
-std::recursive_mutex& host_code_guard() {
-  static std::recursive_mutex* const guard = new std::recursive_mutex;
-  return *guard;
 }
 
 /// Functions called inside a trace are run in place; one that calls itself would never end.
@@ -61,12 +51,6 @@ void tell_leak(const std::string& function, Where line) {
                     explanation_line("fix", "return it from the function, or assign it to a Variable"));
 }
 
-/// A trace in the making: callers with the same key wait for it.
-struct InFlight {
-  std::vector<LeafKey> key;
-  std::thread::id thread;
-};
-
 }  // namespace
 
 struct FunctionBase::State {
@@ -76,19 +60,7 @@ struct FunctionBase::State {
   HostCode body;
   FunctionOptions options;
   Where where;
-  std::mutex guard;  // of all below; never held while host code runs or a program is compiled
-  std::condition_variable changed;
-  std::vector<std::shared_ptr<Entry>> entries;
-  std::vector<InFlight> in_flight;
-  std::map<std::string, std::uint64_t> causes;  // of retraces, and how often each was met
-  int traces = 0;
-
-  ~State() { forget_hits(); }
-
-  std::vector<std::shared_ptr<Entry>> known() {
-    std::lock_guard lock(guard);
-    return entries;
-  }
+  TraceCache cache{name, options};
 
   void check_arguments(const Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
   /// Against the promise; UserError naming argument and both types.
@@ -99,10 +71,6 @@ struct FunctionBase::State {
                        std::map<std::string, Dim>& named) const;
   /// Traces and compiles. With `compare`, traces twice, and two different programs are a TraceError.
   std::shared_ptr<Entry> make_entry(const MissedCall& call, bool compare);
-  /// The entry that serves the call: known, made by another thread meanwhile, or made now.
-  std::shared_ptr<Entry> find_or_make(const MissedCall& call);
-  void keep(const std::shared_ptr<Entry>& made, std::string& explanation);
-  [[noreturn]] void refuse_sizes(const MissedCall& call, const Entry& entry) const;
 };
 
 namespace {
@@ -272,24 +240,20 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
   auto entry = std::make_shared<Entry>();
   auto start = Clock::now();
   Graph graph;
-  {
-    std::lock_guard one_at_a_time(host_code_guard());
-    std::size_t created = 0;
-    graph = trace_once(call.leaves, call.owners, *entry, &created);
-    // A run that made Variables was for building: the one that counts finds them made, as every later call does.
-    if (created > 0) graph = trace_once(call.leaves, call.owners, *entry);
-    if (compare) {
-      // Host randomness, clocks and counters show as a difference between two runs of the same code.
-      Entry again;
-      Graph second = trace_once(call.leaves, call.owners, again);
-      if (fingerprint(graph) != fingerprint(second) || !same_captures(*entry, again)) {
-        Where line = first_difference(graph, second);
-        throw TraceError(
-            error_text(text("tracing '", name, "' twice gave two different programs", at_line(line, "; they part at ")),
-                       call.where,
-                       "what host code computes (random numbers, clocks, counters) is frozen into the trace: pass "
-                       "it as an argument, use stet::random, or a Variable"));
-      }
+  std::size_t created = 0;
+  graph = trace_once(call.leaves, call.owners, *entry, &created);
+  // A run that made Variables was for building: the one that counts finds them made, as every later call does.
+  if (created > 0) graph = trace_once(call.leaves, call.owners, *entry);
+  if (compare) {
+    // Host randomness, clocks and counters show as a difference between two runs of the same code.
+    Entry again;
+    Graph second = trace_once(call.leaves, call.owners, again);
+    if (fingerprint(graph) != fingerprint(second) || !same_captures(*entry, again)) {
+      Where line = first_difference(graph, second);
+      throw TraceError(error_text(
+          text("tracing '", name, "' twice gave two different programs", at_line(line, "; they part at ")), call.where,
+          "what host code computes (random numbers, clocks, counters) is frozen into the trace: pass "
+          "it as an argument, use stet::random, or a Variable"));
     }
   }
   for (Where line : entry->left_behind) tell_leak(name, line);
@@ -311,89 +275,6 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
   entry->graph = std::move(graph);
   entry->collect_variables();
   return entry;
-}
-
-void FunctionBase::State::refuse_sizes(const MissedCall& call, const Entry& entry) const {
-  std::string facts;
-  for (const Fact& fact : entry.broken_facts(call.tensors))
-    facts += text("; ", fact.reason.asker, at_line(fact.reason.where), " needs ", fact);
-  std::vector<std::string> types;
-  for (const Tensor& tensor : call.tensors) types.push_back(text(tensor.dtype(), tensor.shape()));
-  throw UserError(error_text(text(name, ": these sizes do not fit: (", joined(types, ", "), ")", facts), call.where,
-                             "change the call; a function with a signature is traced once, for all sizes it allows"));
-}
-
-void FunctionBase::State::keep(const std::shared_ptr<Entry>& made, std::string& explanation) {
-  if (entries.size() >= static_cast<std::size_t>(std::max(options.max_traces, 1))) {
-    auto least = std::min_element(entries.begin(), entries.end(),
-                                  [](const auto& a, const auto& b) { return a->calls.load() < b->calls.load(); });
-    explanation += explanation_line("warning", text(entries.size(), " traces are kept at most; one that served ",
-                                                    (*least)->calls.load(), " calls is forgotten"));
-    entries.erase(least);
-    forget_hits();
-  }
-  entries.push_back(made);
-  ++traces;
-}
-
-std::shared_ptr<Entry> FunctionBase::State::find_or_make(const MissedCall& call) {
-  std::unique_lock lock(guard);
-  // A thread inside of a trace must not wait for another, which may be waiting to trace.
-  bool may_wait = trace_in_progress() == nullptr;
-  for (;;) {
-    for (const std::shared_ptr<Entry>& entry : entries) {
-      if (entry->accepts(call.key, call.tensors)) return entry;
-      if (!options.signature.empty() && entry->key == call.key) refuse_sizes(call, *entry);
-    }
-    auto same =
-        std::find_if(in_flight.begin(), in_flight.end(), [&](const InFlight& one) { return one.key == call.key; });
-    if (same == in_flight.end()) break;
-    if (same->thread == std::this_thread::get_id())
-      throw TraceError(error_text(text("'", name, "' is called eagerly inside its own trace"), call.where,
-                                  "the trace it would use is not made yet; call what it calls instead"));
-    if (!may_wait) break;
-    changed.wait(lock);
-  }
-  if (traces > 0 && retraces_forbidden()) {
-    RetraceCause cause = cause_of(call, entries, traces + 1);
-    std::string text = cause.headline;
-    if (!cause.fix.empty()) text += explanation_line("fix", cause.fix);
-    throw RetraceError(text);
-  }
-  std::thread::id self = std::this_thread::get_id();
-  in_flight.push_back({call.key, self});
-  bool compare = entries.empty();
-  lock.unlock();
-
-  std::shared_ptr<Entry> made;
-  std::exception_ptr failure;
-  try {
-    made = make_entry(call, compare);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  std::optional<RetraceEvent> event;
-  lock.lock();
-  std::erase_if(in_flight, [&](const InFlight& one) { return one.thread == self && one.key == call.key; });
-  changed.notify_all();
-  if (failure) std::rethrow_exception(failure);
-  // Threads inside of traces do not wait for each other, so another may have made the same.
-  for (const std::shared_ptr<Entry>& entry : entries)
-    if (entry->accepts(call.key, call.tensors)) return entry;
-  bool again = traces > 0;
-  RetraceCause cause;
-  if (again) cause = cause_of(call, entries, traces + 1);
-  std::string explanation = cause.headline;
-  if (cause.nearest) explanation += cost_line(*made, *cause.nearest);
-  if (!cause.fix.empty()) explanation += explanation_line("fix", cause.fix);
-  keep(made, explanation);
-  std::uint64_t met = again ? ++causes[cause.cause] : 0;
-  // A cause that comes back is told again when it has come twice as often.
-  if (met > 1) explanation += explanation_line("again", text("for the same cause ", met, " times now"));
-  if (again) event = RetraceEvent{name, traces, std::move(explanation)};
-  lock.unlock();
-  if (event) tell_retrace(*event, (met & (met - 1)) == 0);
-  return made;
 }
 
 FunctionBase::FunctionBase(std::string_view name, std::size_t arity, HostCode body, FunctionOptions options,
@@ -420,20 +301,31 @@ FunctionBase::FunctionBase(std::string_view name, std::size_t arity, HostCode bo
   }
 }
 
+const std::shared_ptr<FunctionBase::State>& FunctionBase::state(const char* what, Where where) const {
+  if (!state_)
+    throw UserError(error_text(text(what, ": this Function was moved from and holds nothing"), where,
+                               "use the one that it was moved to, or copy it instead: copies share"));
+  return state_;
+}
+
+void FunctionBase::take_results(Leaves given, Results& results) {
+  auto kept = std::make_shared<Leaves>(std::move(given));
+  for (Leaf& leaf : *kept)
+    if (leaf.kind == Leaf::tensor) {
+      leaf.undefined = !leaf.value.defined();
+      if (!leaf.undefined) results.tensors.add(std::move(leaf.value));
+    }
+  results.form = kept.get();
+  results.owner = std::move(kept);
+}
+
 void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results, Where where) const {
-  State& state = *state_;
+  std::shared_ptr<State> kept = this->state("call", where);  // host code may destroy this Function
+  State& state = *kept;
   state.check_arguments(leaves, owners, where);
   if (current_trace()) {
     InlinedCall guard(state.name, where);
-    auto given = std::make_shared<Leaves>(current_trace()->run_scope([&] { return state.body(leaves); }, where));
-    for (Leaf& leaf : *given)
-      if (leaf.kind == Leaf::tensor) {
-        leaf.undefined = !leaf.value.defined();
-        if (!leaf.undefined) results.tensors.add(std::move(leaf.value));
-      }
-    results.form = given.get();
-    results.owner = std::move(given);
-    return;
+    return take_results(current_trace()->run_scope([&] { return state.body(leaves); }, where), results);
   }
   std::vector<Tensor> tensors = tensors_of(leaves, where);
   std::vector<LeafKey> key = keys_of(leaves);
@@ -444,7 +336,9 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
     state.check_signature(tensors, tensor_owners, where);
   }
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
-  std::shared_ptr<Entry> entry = state.find_or_make({state.name, state.arguments, leaves, owners, key, tensors, where});
+  MissedCall missed{state.name, state.arguments, leaves, owners, key, tensors, where};
+  std::shared_ptr<Entry> entry =
+      state.cache.find_or_make(missed, [&](bool first) { return state.make_entry(missed, first); });
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);
@@ -466,7 +360,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
 }
 
 bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) const {
-  if (current_trace() || tapes_open()) return false;
+  if (!state_ || current_trace() || tapes_open()) return false;
   HitSlot* slot = find_hit(state_->id, views);
   if (!slot) return false;
   slot->entry->calls.fetch_add(1, std::memory_order_relaxed);
@@ -483,15 +377,12 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   return true;
 }
 
-int FunctionBase::trace_count() const {
-  std::lock_guard lock(state_->guard);
-  return state_->traces;
-}
+int FunctionBase::trace_count() const { return state_->cache.traces(); }
 
 std::string FunctionBase::explain() const {
-  std::string out = text(state_->name, ": ", trace_count(), trace_count() == 1 ? " trace\n" : " traces\n");
+  std::string out = text(state("explain")->name, ": ", trace_count(), trace_count() == 1 ? " trace\n" : " traces\n");
   int number = 0;
-  for (const std::shared_ptr<Entry>& entry : state_->known()) {
+  for (const std::shared_ptr<Entry>& entry : state_->cache.known()) {
     out += text("  trace ", ++number, ": (");
     out += text(joined(entry->types, ", "), "), ", entry->graph.nodes.size(), " nodes, ", entry->program->steps.size(),
                 " steps, traced in ", milliseconds_text(entry->trace_milliseconds), " ms, compiled in ",
@@ -508,17 +399,13 @@ std::string FunctionBase::explain() const {
 }
 
 std::string FunctionBase::graph(int trace) const {
-  std::vector<std::shared_ptr<Entry>> entries = state_->known();
+  std::vector<std::shared_ptr<Entry>> entries = state("graph")->cache.known();
   if (trace < 0 || static_cast<std::size_t>(trace) >= entries.size())
     throw UserError(error_text(text("graph: there is no trace ", trace, " of '", state_->name, "'"), {},
                                text("it has ", entries.size())));
   return entries[static_cast<std::size_t>(trace)]->graph.str();
 }
 
-void FunctionBase::clear() const {
-  std::lock_guard lock(state_->guard);
-  state_->entries.clear();
-  forget_hits();
-}
+void FunctionBase::clear() const { state_->cache.clear(); }
 
 }  // namespace stet

@@ -53,6 +53,11 @@ class STET_API FunctionBase {
   void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
 
  private:
+  /// UserError naming the operation if this Function was moved from.
+  const std::shared_ptr<State>& state(const char* what, Where where = {}) const;
+  /// What host code that ran in place gave.
+  static void take_results(Leaves given, Results& results);
+
   std::shared_ptr<State> state_;
 };
 
