@@ -42,7 +42,7 @@ InitScope::~InitScope() { open_trace() = static_cast<Trace*>(trace_); }
 
 Tracing tracing() {
   const Trace* trace = running_trace();
-  return trace ? Tracing{trace->function()} : Tracing{};
+  return trace ? Tracing{trace->function(), trace->is_audit} : Tracing{};
 }
 
 namespace branches {

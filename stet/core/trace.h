@@ -112,6 +112,7 @@ class Trace {
   /// Variables may be made in the first run of a function only: made in every run, they would keep nothing.
   void note_created(const Variable& variable, Where where);
   bool may_create = false;
+  bool is_audit = false;
   std::vector<Variable> created;
 
   const std::string& function() const { return life_->function; }
