@@ -220,8 +220,19 @@ class Comparison {
     }
     if (a < first_.arguments || b < second_.arguments) return a == b;
     const Trace::HiddenInput &x = first_.hidden[a - first_.arguments], &y = second_.hidden[b - second_.arguments];
-    if (x.variable.id() != y.variable.id() || x.captured.defined() != y.captured.defined()) return false;
-    return !x.captured.defined() || same_elements(x.captured, y.captured);
+    auto show = [](const Trace::HiddenInput& hidden) {
+      if (hidden.variable.defined())
+        return text("the Variable ", hidden.variable.name().empty() ? "" : text("'", hidden.variable.name(), "' "),
+                    hidden.variable.dtype(), hidden.variable.shape());
+      const Tensor& captured = hidden.captured;
+      bool small = captured.node()->element_count() <= 8;
+      return text("the captured tensor ", captured.dtype(), captured.shape(), small ? " " : "",
+                  small ? to_string(captured) : std::string());
+    };
+    bool same = x.variable.id() == y.variable.id() && x.captured.defined() == y.captured.defined() &&
+                (!x.captured.defined() || same_elements(x.captured, y.captured));
+    if (!same) part(show(x), show(y), where);
+    return true;
   }
 
   void compare_branches(Level& level, const Node& a, const Node& b, Where where) {

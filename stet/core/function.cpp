@@ -250,7 +250,10 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   entry->calls.fetch_add(1, std::memory_order_relaxed);
   try {
     if (tapes_open()) {
-      run_under_tape(*entry, tensors, results.tensors, where);
+      std::vector<Tensor> given;
+      for (const Leaf& leaf : leaves)
+        if (leaf.kind == Leaf::tensor) given.push_back(leaf.value);
+      run_under_tape(*entry, state.name, given, results.tensors, where);
     } else {
       std::shared_ptr<const BoundProgram> bound = entry->bound_to(*bindings);
       std::vector<const Tensor*> pointers;
@@ -285,7 +288,7 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   return true;
 }
 
-int FunctionBase::trace_count() const { return state_->cache.traces(); }
+int FunctionBase::trace_count() const { return state("trace_count")->cache.traces(); }
 
 std::string FunctionBase::explain() const {
   std::string out = text(state("explain")->name, ": ", trace_count(), trace_count() == 1 ? " trace\n" : " traces\n");
@@ -295,6 +298,10 @@ std::string FunctionBase::explain() const {
     out += text(joined(entry->types, ", "), "), ", entry->graph.nodes.size(), " nodes, ", entry->program->steps.size(),
                 " steps, traced in ", milliseconds_text(entry->trace_milliseconds), " ms, compiled in ",
                 milliseconds_text(entry->compile_milliseconds), " ms, ", entry->calls.load(), " calls\n");
+    for (const GradientPairFacts& pair : entry->pairs())
+      out += text("    under a tape: ", pair.forward_steps, " steps forward, ", pair.backward_steps,
+                  " backward, made in ", milliseconds_text(pair.milliseconds), " ms; ", pair.kept,
+                  pair.kept == 1 ? " tensor" : " tensors", " kept for a gradient; ", pair.calls, " calls\n");
     for (const Fact& fact : entry->program->facts)
       out += text("    fact ", fact, ", for ", fact.reason.asker, at_line(fact.reason.where), "\n");
     for (const Trace::HiddenInput& hidden : entry->hidden)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
@@ -64,14 +65,20 @@ std::vector<Fact> Entry::broken_facts(const std::vector<Tensor>& tensors) const 
   return out;
 }
 
-std::shared_ptr<const BoundProgram> Entry::bound_to(const Bindings& bindings) {
-  std::lock_guard lock(recent_guard_);
-  for (const auto& [sizes, bound] : recent_)
-    if (sizes == bindings) return bound;
-  std::shared_ptr<const BoundProgram> bound = program->bind(bindings);
-  if (recent_.size() == most_recent) recent_.erase(recent_.begin());
-  recent_.emplace_back(bindings, bound);
-  return bound;
+std::shared_ptr<CalledGraph> Entry::under_tapes(const std::string& function) {
+  std::lock_guard lock(under_tapes_guard_);
+  if (!under_tapes_) {
+    std::vector<Variable> variables_by_input(arguments);
+    for (const Trace::HiddenInput& input : hidden) variables_by_input.push_back(input.variable);
+    under_tapes_ = std::make_shared<CalledGraph>(function, graph, std::move(variables_by_input),
+                                                 graph.results.size() - written.size());
+  }
+  return under_tapes_;
+}
+
+std::vector<GradientPairFacts> Entry::pairs() const {
+  std::lock_guard lock(under_tapes_guard_);
+  return under_tapes_ ? under_tapes_->pairs() : std::vector<GradientPairFacts>{};
 }
 
 void Entry::collect_hidden() {
@@ -198,19 +205,33 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
     if (next[r - own].defined()) std::swap(variables.written[r - own]->value, next[r - own]);
 }
 
-void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where) {
-  VariableLocks locks(entry.variables.locks);
-  std::vector<Tensor> inputs = tensors;
-  for (const Trace::HiddenInput& input : entry.hidden)
-    inputs.push_back(input.variable.defined()
-                         ? reading_of(state_of(input.variable).value, input.variable.id(), input.variable.trainable())
-                         : input.captured);
-  std::vector<Tensor> values = replay(entry.graph, inputs);
+void run_under_tape(Entry& entry, const std::string& function, const std::vector<Tensor>& given, ResultTensors& results,
+                    Where where) {
+  std::shared_ptr<CalledGraph> called = entry.under_tapes(function);
+  VariableOverlay* overlay = VariableOverlay::current();
+  std::optional<VariableLocks> locks;
+  if (!overlay) locks.emplace(entry.variables.locks);
+  std::vector<Tensor> inputs = given;
+  for (const Trace::HiddenInput& input : entry.hidden) {
+    if (!input.variable.defined()) {
+      inputs.push_back(input.as_met);
+      continue;
+    }
+    Tensor held = overlay ? overlay->find(input.variable.id()) : Tensor();
+    inputs.push_back(reading_of(held.defined() ? held : state_of(input.variable).value, input.variable.id(),
+                                input.variable.trainable()));
+  }
+  std::vector<Tensor> values = called->run(inputs);
   std::size_t own = values.size() - entry.written.size();
   for (std::size_t r = own; r < values.size(); ++r) values[r] = values[r].contiguous(where);
   for (std::size_t r = 0; r < own; ++r) results.add(std::move(values[r]));
   // Commit: nothing below can fail.
-  for (std::size_t r = own; r < values.size(); ++r) std::swap(entry.variables.written[r - own]->value, values[r]);
+  for (std::size_t r = own; r < values.size(); ++r) {
+    if (overlay)
+      overlay->write(entry.written[r - own], std::move(values[r]));
+    else
+      std::swap(entry.variables.written[r - own]->value, values[r]);
+  }
 }
 
 }  // namespace stet

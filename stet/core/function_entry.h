@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "stet/core/called_graph.h"
 #include "stet/core/structure.h"
 #include "stet/core/trace.h"
 #include "stet/core/traced_run.h"
@@ -58,15 +59,19 @@ struct Entry : TracedRun {
   std::optional<Bindings> accepts(const std::vector<LeafKey>& key, const std::vector<Tensor>& tensors) const;
   /// The facts about sizes that a call with the same leaves does not obey.
   std::vector<Fact> broken_facts(const std::vector<Tensor>& tensors) const;
-  /// The program bound to these sizes: binding evaluates every size and plans memory, so the last few are kept.
-  std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings);
+  std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings) {
+    return recent_.bound_to(*program, bindings);
+  }
+  /// The trace as tapes see it, made when it is first asked for.
+  std::shared_ptr<CalledGraph> under_tapes(const std::string& function);
+  std::vector<GradientPairFacts> pairs() const;
   /// Fills in what calls need of Variables and captured tensors.
   void collect_hidden();
 
  private:
-  static constexpr std::size_t most_recent = 8;
-  std::mutex recent_guard_;
-  std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
+  RecentBindings recent_;
+  mutable std::mutex under_tapes_guard_;
+  std::shared_ptr<CalledGraph> under_tapes_;
 };
 
 /// Runs the program on the memory of dense tensors, holding the Variables from launch to commit. When it throws,
@@ -75,7 +80,8 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
                   ResultTensors& results);
 /// Runs a program on dense tensors, all results in fresh memory.
 std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound, std::span<const Tensor> inputs);
-/// Sends the trace's graph through the door op by op, so that tapes see what they need. Holds the Variables alike.
-void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where);
+/// The same where tapes are open, which see one op. `given` are the tensors as tapes know them.
+void run_under_tape(Entry& entry, const std::string& function, const std::vector<Tensor>& given, ResultTensors& results,
+                    Where where);
 
 }  // namespace stet

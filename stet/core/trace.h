@@ -122,7 +122,8 @@ class Trace {
   // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.
   struct HiddenInput {
     Variable variable;  // or
-    Tensor captured;
+    Tensor captured;    // dense
+    Tensor as_met;      // as tapes know it
   };
   std::vector<HiddenInput> hidden;
   const std::vector<std::uint64_t>& variable_order() const { return variable_order_; }
