@@ -291,7 +291,8 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
 int FunctionBase::trace_count() const { return state("trace_count")->cache.traces(); }
 
 std::string FunctionBase::explain() const {
-  std::string out = text(state("explain")->name, ": ", trace_count(), trace_count() == 1 ? " trace\n" : " traces\n");
+  const std::string& name = state("explain")->name;
+  std::string out = text(name, ": ", trace_count(), trace_count() == 1 ? " trace\n" : " traces\n");
   int number = 0;
   for (const std::shared_ptr<Entry>& entry : state_->cache.known()) {
     out += text("  trace ", ++number, ": (");
@@ -321,6 +322,6 @@ std::string FunctionBase::graph(int trace) const {
   return entries[static_cast<std::size_t>(trace)]->graph.str();
 }
 
-void FunctionBase::clear() const { state_->cache.clear(); }
+void FunctionBase::clear() const { state("clear")->cache.clear(); }
 
 }  // namespace stet
