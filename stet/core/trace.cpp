@@ -66,7 +66,9 @@ OpenTrace::~OpenTrace() {
 }
 
 Trace::Trace(std::string function, bool yes_first)
-    : life_(std::make_shared<TraceLife>()), symbols_(std::make_shared<RecordingScope>(function)), yes_first_(yes_first) {
+    : life_(std::make_shared<TraceLife>()),
+      symbols_(std::make_shared<RecordingScope>(function)),
+      yes_first_(yes_first) {
   life_->trace = this;
   life_->function = std::move(function);
   graph.scope = symbols_;
