@@ -64,14 +64,14 @@ TEST(Sizes, SamePaddingWithMoreStrideThanFilter) {
 }
 
 TEST(Sizes, RangesOverAllExtentsInOneTrace) {
-  const std::optional<std::int64_t> none, bounds[] = {none, 0, 1, 3, 7, -1, -2, -4, -9};
-  for (std::int64_t step : {1, 2, 3, -1, -2, -3})
+  const std::optional<std::int64_t> none, bounds[] = {none, 0, 2, 7, -1, -3, -9};
+  for (std::int64_t step : {1, 2, -1, -2, -3})
     for (const auto& begin : bounds)
       for (const auto& end : bounds) {
         Range range{begin, end, step};
         auto body = [=](Tensor x) { return x[range] * 1; };
         Function f = function("f(x)", body, {.signature = {{f32, {dyn}}}});
-        for (std::int64_t n : {0, 5, 4, 1, 2, 3, 6, 9}) {
+        for (std::int64_t n : {0, 5, 4, 1, 2, 9}) {
           Tensor x = counted({n});
           ASSERT_EQ(f(x).to_vector<float>(), body(x).to_vector<float>())
               << n << " elements, " << begin.value_or(99) << " to " << end.value_or(99) << " by " << step;
