@@ -399,6 +399,7 @@ bool ForkScope::turn_last_decision() {
 }
 
 Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
+  body_ = &body;
   std::vector<PathEnd> ends;
   for (;;) {
     PathEnd end = run_path(body, where);
@@ -505,12 +506,26 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   for (Leaf& leaf : forked->results)
     if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = forked->outputs[next++];
   for (std::uint64_t id : written) forked->written.emplace_back(id, piece.results[next++]);
+  if (outer_ && trace_.repeats_sides()) repeat(ends, *forked, where);
   forked->last = std::move(ends.back());
   forked->last.results.clear();
   trace_.watched_ = watched_at_decision_;
   trace_.publish(*forked);
   if (outer_) outer_->add({.kind = PathItem::scope, .inner = forked});
   return forked->results;
+}
+
+void ForkScope::repeat(const std::vector<PathEnd>& ends, const InnerScope& forked, Where where) {
+  InnerScope once = forked;
+  known_.clear();
+  for (const PathEnd& end : ends) {
+    once.last = end;
+    return_tapes_to(tapes_);
+    trace_.watched_ = watched_;
+    trace_.readings_ = readings_;
+    ForkScope again(trace_);
+    again.follow(once, hoisted_, *body_, where);
+  }
 }
 
 Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoisted,
@@ -524,6 +539,9 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
   Leaves results;
   try {
     results = body();
+    // Results are lifted on the path; a captured one is met there.
+    for (const Leaf& leaf : results)
+      if (leaf.kind == Leaf::tensor && leaf.value.defined()) trace_.lift(leaf.value, where);
     if (cursor_ < path_.size() || next_decision_ < decisions_.size() || known.last.error) did_something_else(where);
   } catch (const TraceError&) {
     throw;
