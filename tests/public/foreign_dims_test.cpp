@@ -14,7 +14,7 @@ class ForeignDims : public testing::Test {
   /// Keeps x.dim(0) of a trace that has ended.
   void SetUp() override {
     Function f = function("f(x)", [this](Tensor x) {
-      kept = x.dim(0), line = __LINE__;
+      if (tracing()) kept = x.dim(0), line = __LINE__;  // verify() also runs it eagerly
       return x;
     });
     f(zeros({4}));
@@ -22,7 +22,7 @@ class ForeignDims : public testing::Test {
   template <class Use>
   void expect_refused(Use use) {
     std::string error = error_of(use);
-    EXPECT_CONTAINS(error, "size x_0 of 'f', taken at ");
+    EXPECT_CONTAINS(error, " of 'f', taken at ");
     EXPECT_CONTAINS(error, "foreign_dims_test.cpp:" + std::to_string(line));
     EXPECT_CONTAINS(error, "fix: take the size from a tensor of this call");
   }
