@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stet/base/export.h"
+#include "stet/core/dim_host.h"
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
 
