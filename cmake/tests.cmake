@@ -39,6 +39,9 @@ add_test(NAME dim_questions COMMAND ${dim_comparison} WORKING_DIRECTORY ${PROJEC
 add_test(NAME dim_comparison COMMAND ${dim_comparison} -DCOMPARE WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(dim_comparison PROPERTIES PASS_REGULAR_EXPRESSION "no match for .*operator==")
 
+# Programs that must compile, and some that must not.
+add_test(NAME compile COMMAND sh ${PROJECT_SOURCE_DIR}/tests/compile/run.sh ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
+
 add_test(NAME layers COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/check-layers.sh ${PROJECT_SOURCE_DIR} ${STET_LAYERS})
 
 # From an installed prefix, as a stranger uses it. A sanitizer's run time would have to be in the stranger's program.

@@ -372,6 +372,7 @@ void check_structure(const std::string& function, const PathEnd& a, const PathEn
       ++tensor;
     } else if (x.kind == Leaf::variable ? x.state.id() != y.state.id() : x.bits != y.bits) {
       fail(x.kind == Leaf::number   ? "different C++ numbers"
+           : x.kind == Leaf::text   ? "different texts"
            : x.kind == Leaf::count  ? "vectors of different lengths"
            : x.kind == Leaf::object ? "different objects"
                                     : "different Variables");
@@ -429,8 +430,15 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   for (ValueId id : piece.results) forked->outputs.push_back(trace_.traced(id));
   forked->results = model->results;
   std::size_t next = 0;
-  for (Leaf& leaf : forked->results)
-    if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = forked->outputs[next++];
+  for (std::size_t i = 0; i < forked->results.size(); ++i) {
+    Leaf& leaf = forked->results[i];
+    if (leaf.kind != Leaf::tensor || !leaf.value.defined()) continue;
+    // A number on all sides is a number; beside a tensor of its type on another side it is that tensor's equal.
+    bool number = std::all_of(ends.begin(), ends.end(),
+                              [&](const PathEnd& end) { return end.error || end.results[i].value.node()->weak; });
+    leaf.value = forked->outputs[next++];
+    if (number) creation::as_number(leaf.value);
+  }
   for (std::uint64_t id : written) forked->written.emplace_back(id, forked->outputs[next++]);
   forked->first = std::move(ends.front());
   trace_.publish(*forked);

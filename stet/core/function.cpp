@@ -159,8 +159,10 @@ void FunctionBase::State::check_arguments(const Leaves& leaves, const std::vecto
     if (leaves[i].kind == Leaf::tensor && !leaves[i].value.defined()) what = "tensor";
     if (leaves[i].kind == Leaf::variable && !leaves[i].state.defined()) what = "Variable";
     if (what)
-      throw UserError(error_text(text(name, ": ", arguments.of(owners[i]), " is an undefined ", what), call_where,
-                                 "assign a value to it before the call"));
+      throw UserError(error_text(text(name, ": ", arguments.of(owners[i], leaves[i].path), " is an undefined ", what),
+                                 call_where,
+                                 leaves[i].value.is_no_gradient() ? advice_for_undefined(leaves[i].value)
+                                                                  : "assign a value to it before the call"));
   }
 }
 
@@ -232,6 +234,7 @@ Graph FunctionBase::State::trace_once(const Leaves& given, const std::vector<int
       const Tensor& tensor = given[i].value;
       traced[i].value = trace.add_argument(
           {tensor.dtype(), argument_shape(trace, tensor, static_cast<std::size_t>(tensors), symbol, named)});
+      if (tensor.node()->weak) creation::as_number(traced[i].value);
       ++tensors;
     }
   if (!options.signature.empty()) trace.symbols().declare_unknown();
@@ -240,7 +243,9 @@ Graph FunctionBase::State::trace_once(const Leaves& given, const std::vector<int
   for (Leaf& leaf : results)
     if (leaf.kind == Leaf::tensor) {
       leaf.undefined = !leaf.value.defined();
-      if (!leaf.undefined) trace.graph.results.push_back(trace.lift(leaf.value, where));
+      if (leaf.undefined) continue;
+      trace.graph.results.push_back(trace.lift(leaf.value, where));
+      leaf.weak = leaf.value.node()->weak;
       leaf.value = Tensor();
     }
   entry.written.clear();
@@ -402,7 +407,9 @@ FunctionBase::FunctionBase(std::string_view name, std::size_t arity, HostCode bo
   state_->body = std::move(body);
   state_->options = std::move(options);
   state_->where = where;
-  std::size_t open = name.find('(');
+  std::string made_up;  // without a name, where it was made is what tells it from others
+  if (name.empty()) name = made_up = text("function", at_line(where));
+  std::size_t open = made_up.empty() ? name.find('(') : std::string_view::npos;
   state_->name = std::string(name.substr(0, open));
   if (open != std::string_view::npos) {
     std::string word;

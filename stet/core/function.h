@@ -68,9 +68,8 @@ class Function<R(A...)> : public FunctionBase {
                 "a traced function takes its parameters by value or const&: writing to an argument would happen while "
                 "tracing only; return the new value instead");
   static_assert((structure::Known<std::remove_cvref_t<A>> && ...),
-                "an argument of a traced function is a Tensor, a Variable, a number, a handle, or a tuple, pair, "
-                "vector or aggregate "
-                "(with STET_FIELDS) of them");
+                "an argument of a traced function is a Tensor, a Variable, a number, an enumerator, a std::string, a "
+                "handle, or a tuple, pair, vector, array, optional or aggregate (with STET_FIELDS) of them");
 
  public:
   Function(std::string_view name, std::function<R(A...)> callable, FunctionOptions options = {},
@@ -115,7 +114,10 @@ class Function<R(A...)> : public FunctionBase {
 };
 
 template <class F>
-struct CallSignature : CallSignature<decltype(&F::operator())> {};
+struct CallSignature {};
+template <class F>
+requires requires { &F::operator(); }
+struct CallSignature<F> : CallSignature<decltype(&F::operator())> {};
 template <class C, class R, class... A>
 struct CallSignature<R (C::*)(A...) const> {
   using type = R(A...);
@@ -140,11 +142,23 @@ Function<typename CallSignature<std::decay_t<F>>::type> function(std::string_vie
                                                                  Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
 }
+/// Without a name, messages call it by its place: "function at train.cpp:12".
+template <PlainCallable F>
+Function<typename CallSignature<std::decay_t<F>>::type> function(F&& callable, FunctionOptions options = {},
+                                                                 Where where = Where::here()) {
+  return {"", std::forward<F>(callable), options, where};
+}
 /// For a generic or overloaded callable: function<Tensor(Tensor)>("f(x)", …).
 template <class Signature, class F>
 requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable,
                                                          FunctionOptions options = {}, Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
+}
+
+template <class Signature, class F>
+requires(!PlainCallable<F>) Function<Signature> function(F&& callable, FunctionOptions options = {},
+                                                         Where where = Where::here()) {
+  return {"", std::forward<F>(callable), options, where};
 }
 
 /// While it lives, a second or later trace on this thread throws RetraceError instead.

@@ -15,7 +15,9 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   std::vector<LeafKey> out;
   for (const Leaf& leaf : leaves) {
     LeafKey key{.kind = leaf.kind, .dtype = leaf.dtype, .bits = leaf.bits};
-    if (leaf.kind == Leaf::tensor) key = {.kind = leaf.kind, .dtype = leaf.value.dtype(), .rank = leaf.value.rank()};
+    if (leaf.kind == Leaf::tensor)
+      key = {
+          .kind = leaf.kind, .dtype = leaf.value.dtype(), .rank = leaf.value.rank(), .bits = leaf.value.node()->weak};
     // By identity: host code may keep things by Variable, as optimizers keep their slots.
     if (leaf.kind == Leaf::variable)
       key = {
@@ -33,9 +35,12 @@ std::string described(const Leaf& leaf) {
       return text("Variable ", leaf.state.dtype(), leaf.state.shape());
     case Leaf::object:
       return leaf.body ? leaf.body->description() : "nothing";
+    case Leaf::text:
+      return text('"', leaf.label, '"');
     case Leaf::count:
-      return text(leaf.bits, " elements");
+      return text(leaf.bits, leaf.bits == 1 ? " element" : " elements");
     default:
+      if (!leaf.label.empty()) return leaf.label;
       if (leaf.dtype == DType::bool_) return leaf.bits ? "true" : "false";
       if (leaf.dtype == DType::i64) return text(static_cast<std::int64_t>(leaf.bits));
       if (leaf.dtype == DType::f32) return text(static_cast<float>(value_of(leaf.bits, leaf.dtype).real));

@@ -23,7 +23,7 @@ struct LeafKey {
   Leaf::Kind kind = Leaf::tensor;
   DType dtype = DType::f32;
   int rank = 0;
-  std::uint64_t bits = 0;  // number: its value; count: elements; object and Variable: identity
+  std::uint64_t bits = 0;  // number: its value; count: elements; object and Variable: identity; tensor: 1 if weak
   bool operator==(const LeafKey&) const = default;
 };
 std::vector<LeafKey> keys_of(const Leaves& leaves);

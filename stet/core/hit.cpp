@@ -34,7 +34,8 @@ Slots& slots_of_this_thread() {
 }
 
 std::uint64_t word_of(const TensorNode& node) {
-  return static_cast<std::uint64_t>(node.dtype) << 8 | static_cast<std::uint64_t>(node.rank);
+  return std::uint64_t{node.weak} << 16 | static_cast<std::uint64_t>(node.dtype) << 8 |
+         static_cast<std::uint64_t>(node.rank);
 }
 
 bool matches(const HitSlot& slot, const LeafViews& leaves) {

@@ -10,13 +10,14 @@
 
 namespace stet {
 
-std::string ArgumentNames::of(int number) const {
+std::string ArgumentNames::of(int number, const std::string& path) const {
   auto at = static_cast<std::size_t>(number);
-  return at < names.size() ? text("argument ", number, " '", names[at], "'") : text("argument ", number);
+  if (at < names.size()) return text("argument ", number, " '", names[at], path, "'");
+  return text("argument ", number, path.empty() ? "" : text(" at '", path, "'"));
 }
-std::string ArgumentNames::in(int number) const {
+std::string ArgumentNames::in(int number, const std::string& path) const {
   auto at = static_cast<std::size_t>(number);
-  return at < names.size() ? names[at] : text("a", number);
+  return (at < names.size() ? names[at] : text("a", number)) + path;
 }
 
 std::string milliseconds_text(double milliseconds) {
@@ -42,13 +43,16 @@ struct Difference {
 };
 
 /// Why a leaf of this call does not fit a trace's; empty if it does.
-Difference difference(const LeafKey& traced, const LeafKey& now, bool scalar, const std::string& name) {
+Difference difference(const LeafKey& traced, const LeafKey& now, const std::string& name) {
   if (traced == now) return {};
   if (traced.kind != now.kind) return {"another kind of argument", "pass the same kind of value in every call"};
   switch (now.kind) {
     case Leaf::tensor:
-      if (traced.dtype != now.dtype && scalar)
-        return {"another kind of number", text("pass integers or reals, not both, as ", name)};
+      if (traced.bits != now.bits)
+        return {now.bits ? "a C++ number, which takes the type of what it meets" : "a tensor, no C++ number any more",
+                text("pass a number as ", name, " in every call, or a tensor in every call")};
+      if (traced.dtype != now.dtype && now.bits)
+        return {"another kind of number", text("pass numbers of one C++ type as ", name)};
       if (traced.dtype != now.dtype)
         return {"dtype changed", text("cast(", name, ", ", traced.dtype, ") before the call")};
       return {"rank changed", text("reshape or expand_dims ", name, " to one rank before the call")};
@@ -58,6 +62,8 @@ Difference difference(const LeafKey& traced, const LeafKey& now, bool scalar, co
       return {"the value of a C++ number changed, and is part of the trace",
               text("declare the parameter as Scalar or Tensor instead of a C++ number: then ", name,
                    " is an input of the program")};
+    case Leaf::text:
+      return {"another text, which is part of the trace", text("make a function for each text, or pass few different")};
     case Leaf::object:
       return {"another object", text("make ", name, " once and pass the same one in every call")};
     default:
@@ -101,12 +107,12 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
     return out;
   }
   for (std::size_t i = 0; i < std::min(call.key.size(), out.nearest->key.size()); ++i) {
-    Difference found =
-        difference(out.nearest->key[i], call.key[i], call.leaves[i].scalar, call.arguments.in(call.owners[i]));
+    const std::string& path = call.leaves[i].path;
+    Difference found = difference(out.nearest->key[i], call.key[i], call.arguments.in(call.owners[i], path));
     if (found.why.empty()) continue;
-    out.headline += explanation_line(call.arguments.of(call.owners[i]),
+    out.headline += explanation_line(call.arguments.of(call.owners[i], path),
                                      text(out.nearest->types[i], " -> ", described(call.leaves[i]), "   ", found.why));
-    out.cause += text(call.owners[i], found.why);
+    out.cause += text(call.owners[i], path, found.why);
     if (out.fix.empty()) out.fix = found.fix;
     // What follows a vector of another length is other leaves.
     if (call.key[i].kind != out.nearest->key[i].kind || call.key[i].kind == Leaf::count) break;

@@ -11,9 +11,10 @@ namespace stet {
 
 /// The names of a function's arguments, as messages use them.
 struct ArgumentNames {
-  std::vector<std::string> names;    // empty where the function gave none
-  std::string of(int number) const;  // "argument 0 'x'"
-  std::string in(int number) const;  // "x", "a0": as code would name it
+  std::vector<std::string> names;  // empty where the function gave none
+  /// `path` leads from an argument to a part of it, ".rate" or "[2]".
+  std::string of(int number, const std::string& path = {}) const;  // "argument 0 'x.rate'"
+  std::string in(int number, const std::string& path = {}) const;  // "x.rate", "a0.rate": as code would name it
 };
 
 /// A call that no trace fits.

@@ -178,7 +178,10 @@ std::vector<Tensor> gradients_of_one(GradientTape::State& tape, const Tensor& ta
   Accumulator gradients;
   if (tape.tracks(target)) gradients.add(target, ones_like(target));
   walk_back(tape, sources, gradients);
-  return gradients_at(tape, sources, gradients, where);
+  std::vector<Tensor> out = gradients_at(tape, sources, gradients, where);
+  for (Tensor& one : out)
+    if (!one.defined()) one = Tensor::no_gradient();
+  return out;
 }
 
 }  // namespace

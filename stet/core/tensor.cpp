@@ -68,6 +68,7 @@ TensorNode* new_node() {
     TensorNode* node = list->free.back();
     list->free.pop_back();
     node->holders.store(1, std::memory_order_relaxed);
+    node->weak = false;
     return node;
   }
   return new TensorNode;
@@ -103,10 +104,16 @@ Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, st
   return Tensor(node);
 }
 
+std::string advice_for_undefined(const Tensor& tensor) {
+  return tensor.is_no_gradient()
+             ? "it came from gradient(), whose target does not depend on that source: leave the source out, or take "
+               "zeros_like(source) for it"
+             : "a default-made Tensor holds nothing; assign a value to it first";
+}
+
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where) {
   if (!tensor.defined())
-    throw UserError(error_text(text(what, ": the tensor is undefined"), where,
-                               "a default-made Tensor holds nothing; assign a value to it first"));
+    throw UserError(error_text(text(what, ": the tensor is undefined"), where, advice_for_undefined(tensor)));
   return *tensor.node();
 }
 
@@ -238,7 +245,9 @@ Tensor::operator bool() const {
 
 // --- creation
 
-Tensor Tensor::scalar(DType dtype, const void* value) { return creation::copied(dtype, value, 1, Shape(), {}); }
+Tensor Tensor::number(DType dtype, const void* value) {
+  return creation::as_number(creation::copied(dtype, value, 1, Shape(), {}));
+}
 
 namespace creation {
 
@@ -279,6 +288,32 @@ Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& sha
   Buffer buffer = memory_for(wanted, shape, dtype, "tensor", where);
   if (count) std::memcpy(buffer.data(), data, count * static_cast<std::size_t>(size_of(dtype)));
   return dense_tensor(dtype, sizes, std::move(buffer));
+}
+
+Tensor as_number(Tensor tensor) {
+  // bool gives way to every type anyway.
+  if (tensor.defined() && tensor.node()->dtype != DType::bool_) const_cast<TensorNode*>(tensor.node())->weak = true;
+  return tensor;
+}
+
+Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& shape, Where where) {
+  DType dtype = numbers.empty() ? DType::f32 : numbers[0].dtype;
+  for (const AnyNumber& number : numbers) {
+    dtype = promote(dtype, number.dtype);
+    if (number.beyond_i64)
+      throw UserError(error_text(
+          text("tensor: the number ", static_cast<std::uint64_t>(number.integer), " is out of range for i64"), where,
+          "use a number below 2^63"));
+  }
+  auto width = static_cast<std::size_t>(size_of(dtype));
+  std::vector<unsigned char> bytes(numbers.size() * width);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (is_floating(numbers[i].dtype))
+      convert_element(DType::f64, &numbers[i].real, dtype, bytes.data() + i * width);
+    else
+      convert_element(DType::i64, &numbers[i].integer, dtype, bytes.data() + i * width);
+  }
+  return copied(dtype, bytes.data(), numbers.size(), shape, where);
 }
 
 Tensor ragged(Where where) {

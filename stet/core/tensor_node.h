@@ -18,6 +18,7 @@ struct TensorNode {
   DType dtype = DType::f32;
   std::uint8_t rank = 0;
   bool dense = true;
+  bool weak = false;  // made from numbers: beside tensors that are not, it takes their type
   std::int64_t sizes[max_rank];
   std::int64_t strides[max_rank];  // in elements, never negative
   std::byte* data = nullptr;       // of element 0
@@ -52,6 +53,8 @@ Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, st
 const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where where);
 /// The node, or UserError("undefined tensor") naming `what`.
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
+/// What to do about an undefined tensor: it depends on where it came from.
+std::string advice_for_undefined(const Tensor& tensor);
 
 /// An element's value, from any type to any type as cast does.
 void convert_element(DType from, const void* source, DType to, void* target);

@@ -100,6 +100,7 @@ Tensor same_traced_value(const Tensor& tensor) {
   node->rank = from.rank;
   node->dense = true;
   node->data = nullptr;
+  node->weak = from.weak;
   node->traced = std::make_unique<TracedValue>(*from.traced);
   return Tensor(node);
 }

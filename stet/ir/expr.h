@@ -8,8 +8,8 @@
 // Numerics: integer arithmetic wraps; integer division and modulo by 0 give 0; float to integer saturates, NaN gives 0;
 // minimum and maximum propagate NaN and give the first of equal arguments (of -0 and 0 too); nothing is contracted or
 // reassociated, `fma` is explicit. Arithmetic of f16 and bf16 is that of f32, rounded to the type after every node.
-// Floating modulo is exact while the quotient is below 2^53 and a zero beyond; by 0 it is NaN. An integer power wraps;
-// of a negative exponent it is the quotient rounded towards zero (0, or +-1 of +-1).
+// Floating modulo is exact but for one rounding where the signs differ; by 0 it is NaN. An integer power wraps; of a
+// negative exponent it is the quotient rounded towards zero (0, or +-1 of +-1).
 #pragma once
 #include <cstdint>
 #include <functional>
