@@ -68,7 +68,7 @@ std::string positional(double v, DType dtype, int most) {
   std::string out;
   if (fraction > most) {
     char rounded[512];
-    std::snprintf(rounded, sizeof rounded, "%.*f", most, v);
+    std::snprintf(rounded, sizeof rounded, "%#.*f", most, v);
     out = rounded;
     out.erase(out.find_last_not_of('0') + 1);
     return out;

@@ -107,7 +107,7 @@ TEST_F(Arguments, optionals_and_arrays_have_parts) {
   rates[1] = 4.0;
   EXPECT_EQ(f({}, rates).to_vector<float>(), (std::vector<float>{8, 8}));
   EXPECT_EQ(f.trace_count(), 2);
-  EXPECT_CONTAINS(told(), "argument 0 'x' 1 element -> 0 elements");
+  EXPECT_CONTAINS(told(), "argument 0 'x'  1 element -> 0 elements");
 }
 
 }  // namespace
