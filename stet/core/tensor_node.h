@@ -19,6 +19,7 @@ struct TensorNode {
   std::uint8_t rank = 0;
   bool dense = true;
   bool weak = false;  // made from numbers: beside tensors that are not, it takes their type
+  bool made_in_trace = false;  // from host values, by code that was being traced: nobody outside knows it
   std::int64_t sizes[max_rank];
   std::int64_t strides[max_rank];  // in elements, never negative
   std::byte* data = nullptr;       // of element 0
@@ -55,6 +56,9 @@ const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where wh
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
 /// What to do about an undefined tensor: it depends on where it came from.
 std::string advice_for_undefined(const Tensor& tensor);
+
+/// Two dense tensors of one dtype, one shape and the same bytes.
+bool same_elements(const Tensor& a, const Tensor& b);
 
 /// An element's value, from any type to any type as cast does.
 void convert_element(DType from, const void* source, DType to, void* target);
