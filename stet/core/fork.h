@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/core/tape.h"
 #include "stet/core/trace.h"
 

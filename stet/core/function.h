@@ -40,17 +40,17 @@ class STET_API FunctionBase {
 
  protected:
   /// Runs the callable on leaves and flattens what it returns.
-  using HostCode = std::function<Leaves(const Leaves&)>;
+  using HostCode = std::function<inside::Leaves(const inside::Leaves&)>;
   FunctionBase(std::string_view name, std::size_t arity, HostCode body, FunctionOptions options, Where where);
   /// What a call gave: the structure of the results, and the tensors in it.
   struct Results {
-    const Leaves* form = nullptr;
-    ResultTensors tensors = {};
+    const inside::Leaves* form = nullptr;
+    inside::ResultTensors tensors = {};
     std::shared_ptr<const void> owner = {};  // of the form, where it is not kept otherwise until the next call
   };
   /// Serves a call whose like this thread has served just before. False: nothing was done.
-  bool hit(const LeafViews& arguments, Results& results, Where where) const;
-  void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
+  bool hit(const inside::LeafViews& arguments, Results& results, Where where) const;
+  void call(inside::Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
 
  private:
   std::shared_ptr<State> state_;
@@ -77,19 +77,19 @@ class Function<R(A...)> : public FunctionBase {
       : FunctionBase(name, sizeof...(A), erased(std::move(callable)), options, where) {}
 
   R operator()(A... arguments, Where where = Where::here()) const {
-    LeafViews views;
+    inside::LeafViews views;
     (structure::Of<std::remove_cvref_t<A>>::view(arguments, views), ...);
     Results results;
     if (!hit(views, results, where)) miss(results, where, arguments...);
     if constexpr (!std::is_void_v<R>) {
-      LeafReader reader(*results.form, results.tensors.begin());
+      inside::LeafReader reader(*results.form, results.tensors.begin());
       return structure::Of<R>::read(reader);
     }
   }
 
  private:
   void miss(Results& results, Where where, const std::remove_cvref_t<A>&... arguments) const {
-    Leaves leaves;
+    inside::Leaves leaves;
     std::vector<int> owners;
     int number = 0;
     [[maybe_unused]] auto one = [&](const auto& argument) {
@@ -100,10 +100,10 @@ class Function<R(A...)> : public FunctionBase {
     call(std::move(leaves), std::move(owners), results, where);
   }
   static HostCode erased(std::function<R(A...)> callable) {
-    return [callable = std::move(callable)](const Leaves& leaves) {
-      LeafReader reader(leaves);
+    return [callable = std::move(callable)](const inside::Leaves& leaves) {
+      inside::LeafReader reader(leaves);
       std::tuple<std::remove_cvref_t<A>...> arguments{structure::Of<std::remove_cvref_t<A>>::read(reader)...};
-      Leaves out;
+      inside::Leaves out;
       if constexpr (std::is_void_v<R>)
         std::apply(callable, std::move(arguments));
       else

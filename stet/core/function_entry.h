@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/core/structure.h"
 #include "stet/core/trace.h"
 #include "stet/core/variable_state.h"

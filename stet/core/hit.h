@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "stet/base/inside.h"
 #include "stet/core/function_entry.h"
 
 namespace stet {

@@ -15,7 +15,7 @@ namespace stet {
 /// number: it takes the other operands' type. It is a Tensor made from a double or std::int64_t, and nothing more.
 class Scalar {
  public:
-  template <Number T>
+  template <inside::Number T>
   Scalar(T value)
       : value_(std::is_floating_point_v<T> ? Tensor(static_cast<double>(value))
                                            : Tensor(static_cast<std::int64_t>(value))) {}
@@ -39,7 +39,7 @@ class In {
   }
   In(const Scalar& s, Where w = Where::here()) : In(s.tensor(), w) {}
   In(const Dim& d, Where w = Where::here()) : kind_(Kind::size), dtype_(DType::i64), where_(w) { value_.size = &d; }
-  template <Number T>
+  template <inside::Number T>
   In(T v, Where w = Where::here())
       : kind_(std::is_floating_point_v<T> ? Kind::real : Kind::integer), dtype_(type_of<T>()), where_(w) {
     if constexpr (std::is_floating_point_v<T>)

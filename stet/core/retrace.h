@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/core/function.h"
 #include "stet/core/function_entry.h"
 

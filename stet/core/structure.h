@@ -47,6 +47,7 @@
   }
 
 namespace stet {
+namespace inside {
 
 struct Leaf {
   enum Kind : std::uint8_t { tensor, variable, number, text, count, object } kind = tensor;
@@ -57,7 +58,7 @@ struct Leaf {
   std::shared_ptr<Body> body = {};
   bool weak = false;       // tensor: of a result, it is a number that takes the type of what it meets
   bool undefined = false;  // tensor: of a result, there is none; `value` remembers why
-  std::string label = {};   // text: itself; number: its name, where it has one
+  std::string label = {};  // text: itself; number: its name, where it has one
   std::string path = {};   // from the argument to the leaf: "", ".rate", "[2].rate"
 };
 using Leaves = std::vector<Leaf>;
@@ -125,7 +126,10 @@ class ResultTensors {
   std::size_t count_ = 0;
 };
 
+}  // namespace inside
+
 namespace structure {
+using namespace inside;
 
 template <class T>
 struct Of;  // write(const T&, Leaves&), view(const T&, LeafViews&), read(LeafReader&) -> T

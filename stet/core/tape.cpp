@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "stet/base/inside.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"

@@ -15,6 +15,7 @@ namespace stet {
 struct OpDef;
 struct AttributesView;
 
+namespace inside {
 /// What a gradient is taken with respect to.
 class Source {
  public:
@@ -23,6 +24,7 @@ class Source {
   Tensor tensor;
   Variable variable;
 };
+}  // namespace inside
 
 struct GradientTapeOptions {
   bool persistent = false;  // gradient() may be called more than once
@@ -47,8 +49,8 @@ class STET_API GradientTape {
 
   /// d(sum of target)/d(source), of the source's shape and type; undefined where the target does not depend on it. A
   /// tape that is not persistent stops recording and gives gradients once; a second time is a UserError.
-  Tensor gradient(const Tensor& target, const Source& source, Where where = Where::here());
-  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources,
+  Tensor gradient(const Tensor& target, const inside::Source& source, Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<inside::Source> sources,
                                Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Variable>& sources, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where = Where::here());

@@ -451,7 +451,7 @@ Tensor arange(const Dim& count, Where where) {
 
 // --- sizes and the host
 
-bool compare(const Dim& left, Relation relation, const Dim& right, Where where) {
+bool inside::compare(const Dim& left, Relation relation, const Dim& right, Where where) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   SymbolScope* scope = left.scope() ? left.scope() : right.scope();
   if (!scope)

@@ -19,8 +19,10 @@
 
 namespace stet {
 
+namespace inside {
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
+}  // namespace inside
 
 struct TensorNode;
 class Variable;
@@ -39,6 +41,8 @@ struct NewAxis {};
 inline constexpr Ellipsis ellipsis{};
 /// An axis of size 1.
 inline constexpr NewAxis newaxis{};
+
+namespace inside {
 
 /// One entry of an indexing expression: a position (the axis goes away), a Range, `ellipsis` or `newaxis`.
 class Index {
@@ -65,13 +69,15 @@ class Indices {
   Where where;
 };
 
+}  // namespace inside
+
 class STET_API Tensor {
  public:
   /// Undefined: any op on it is a UserError.
   Tensor() = default;
   /// A number as a tensor without axes: int gives i32, float f32, double f64. Beside tensors it takes their type, as
   /// the number itself would (docs/numbers.md); tensor(0.5) makes one that keeps its own.
-  template <Number T>
+  template <inside::Number T>
   Tensor(T value) : Tensor(number(dtype_of<T>, &value)) {}
   /// What a Variable holds now.
   Tensor(const Variable& variable);
@@ -123,7 +129,7 @@ class STET_API Tensor {
   Tensor contiguous(Where = Where::here()) const;
 
   /// Indexing as in NumPy; a view wherever steps are positive. Out of range is a UserError.
-  Tensor operator[](const Indices& indices) const;
+  Tensor operator[](const inside::Indices& indices) const;
 
   /// The truth of a tensor with one element, to decide with: `if (loss < 0.1f)`.
   explicit operator bool() const;
@@ -188,7 +194,7 @@ struct ElementOf<T> : ElementOf<typename T::value_type> {
 };
 /// Vectors and arrays, of each other to any depth, of elements.
 template <class T>
-concept NestedList = is_list<T> && Element<typename ElementOf<T>::type>;
+concept NestedList = is_list<T> && inside::Element<typename ElementOf<T>::type>;
 
 /// The sizes of a nested list, as its first entries have them.
 template <class T>
@@ -214,7 +220,7 @@ bool add_elements(const T& list, const std::int64_t* sizes, std::vector<Stored>&
 /// One of a list of numbers that are not all of one C++ type.
 class AnyNumber {
  public:
-  template <Number T>
+  template <inside::Number T>
   AnyNumber(T value) : real(static_cast<double>(value)), dtype(type_of<T>()) {
     if constexpr (!std::is_floating_point_v<T>) {
       integer = static_cast<std::int64_t>(value);
@@ -229,7 +235,7 @@ class AnyNumber {
  private:
   template <class T>
   static constexpr DType type_of() {
-    if constexpr (Element<T>)
+    if constexpr (inside::Element<T>)
       return dtype_of<T>;
     else
       return std::is_floating_point_v<T> ? DType::f64 : sizeof(T) < 4 ? DType::i32 : DType::i64;
@@ -240,16 +246,16 @@ STET_API Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& s
 }  // namespace creation
 
 /// A tensor without axes that has its own type, as every tensor of tensor().
-template <Number T>
+template <inside::Number T>
 Tensor tensor(T value) {
   return creation::copied(dtype_of<T>, &value, 1, Shape(), {});
 }
-template <Element T>
+template <inside::Element T>
 Tensor tensor(std::initializer_list<T> values, Where where = Where::here()) {
   return creation::copied(dtype_of<T>, values.begin(), values.size(), {static_cast<std::int64_t>(values.size())},
                           where);
 }
-template <Element T>
+template <inside::Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::here()) {
   std::size_t columns = rows.size() ? rows.begin()->size() : 0;
   std::vector<unsigned char> bytes;
@@ -261,7 +267,7 @@ Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where 
   return creation::copied(dtype_of<T>, bytes.data(), bytes.size() / sizeof(T),
                           {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, where);
 }
-template <Element T>
+template <inside::Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
               Where where = Where::here()) {
   std::size_t rows = blocks.size() ? blocks.begin()->size() : 0;
@@ -307,7 +313,7 @@ Tensor tensor(const T& list, Where where = Where::here()) {
   return creation::copied(dtype_of<E>, elements.data(), elements.size(), Shape(sizes), where);
 }
 /// A copy of a vector in the given shape.
-template <Element T>
+template <inside::Element T>
 Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Where::here()) {
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<unsigned char> bytes(values.begin(), values.end());
@@ -317,8 +323,8 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Wh
   }
 }
 template <class T>
-requires Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape,
-                                                       Where where = Where::here()) {
+requires inside::Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape,
+                                                               Where where = Where::here()) {
   return creation::copied(dtype_of<std::remove_const_t<T>>, values.data(), values.size(), shape, where);
 }
 /// A scalar with a size's value, i64.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "stet/base/dtype.h"
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 #include "stet/core/tensor.h"
 #include "stet/core/trace.h"

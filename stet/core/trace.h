@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/core/in.h"
 #include "stet/core/structure.h"
 #include "stet/core/tape.h"

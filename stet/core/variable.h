@@ -33,7 +33,7 @@ class STET_API Variable {
   Tensor read(Where where = Where::here()) const;
   Tensor value(Where where = Where::here()) const { return read(where); }
   /// What indexing the tensor gives: `v[0]`, `v[range(0, 8)]`.
-  Tensor operator[](const Indices& indices) const { return read(indices.where)[indices]; }
+  Tensor operator[](const inside::Indices& indices) const { return read(indices.where)[indices]; }
   /// Each gives the new value. Another type is a UserError, another shape too, unless assign_add or assign_sub can
   /// repeat it along the Variable's axes as NumPy's += does; then nothing is changed.
   Tensor assign(const In& value, Where where = Where::here()) const;

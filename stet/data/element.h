@@ -41,7 +41,7 @@ struct Of<Variable> {
   using Type = Tensor;
   static void write(const Variable& v, Tensors& out) { out.push_back(v); }
 };
-template <Number T>
+template <inside::Number T>
 struct Of<T> {
   using Type = Tensor;
   static void write(T v, Tensors& out) { out.push_back(v); }

@@ -38,7 +38,7 @@ class ErrorInLayer : public UserError {
 /// Finds a layer among the members that a body lists.
 class MemberSearch : public MemberVisitor {
  public:
-  explicit MemberSearch(const Body& wanted) : wanted_(wanted) {}
+  explicit MemberSearch(const inside::Body& wanted) : wanted_(wanted) {}
   std::optional<std::string> found;
 
  private:
@@ -47,7 +47,7 @@ class MemberSearch : public MemberVisitor {
   }
   void visit(const std::string&, const Variable&) override {}
   void visit(const std::string&, const Metric&) override {}
-  const Body& wanted_;
+  const inside::Body& wanted_;
 };
 
 /// The layer's name within the layer that calls it; its own name when no layer does.
@@ -253,7 +253,7 @@ CustomLayer& Layer::layer_body(const char* asked, Where where) const {
 }
 
 Tensor Layer::operator()(const Tensor& x, CallOptions options, Where where) const {
-  std::shared_ptr<Body> alive = body_;  // call() might assign to the handle it was called through
+  std::shared_ptr<inside::Body> alive = body_;  // call() might assign to the handle it was called through
   return call_layer(layer_body("call", where), x, options.training, where);
 }
 

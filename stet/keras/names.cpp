@@ -29,7 +29,7 @@ bool lower(char c) { return std::islower(static_cast<unsigned char>(c)); }
 
 }  // namespace
 
-std::string class_name_of(const Body& body) {
+std::string class_name_of(const inside::Body& body) {
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(typeid(body).name(), nullptr, nullptr, &status),
                                                std::free);

@@ -4,6 +4,7 @@
 // Philox: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #include <mutex>
 
+#include "stet/base/inside.h"
 #include "stet/compiler/lower.h"
 #include "stet/core/call.h"
 #include "stet/core/trace.h"

@@ -43,7 +43,7 @@ class Explain : public WithExplanations {
 
 // --- a handle of the test's own
 
-class ScaleBody : public Body {
+class ScaleBody : public inside::Body {
  public:
   ScaleBody(float factor, std::string name) : factor(tensor(factor)), name(std::move(name)) {}
   std::string description() const override { return "Scale '" + name + "'"; }
@@ -54,8 +54,8 @@ class Scale {
  public:
   Scale() = default;
   Scale(float factor, std::string name) : body_(std::make_shared<ScaleBody>(factor, std::move(name))) {}
-  std::shared_ptr<Body> body() const { return body_; }
-  static Scale from_body(std::shared_ptr<Body> body) {
+  std::shared_ptr<inside::Body> body() const { return body_; }
+  static Scale from_body(std::shared_ptr<inside::Body> body) {
     Scale out;
     out.body_ = std::static_pointer_cast<ScaleBody>(body);
     return out;
@@ -66,7 +66,7 @@ class Scale {
  private:
   std::shared_ptr<ScaleBody> body_;
 };
-static_assert(Handle<Scale>);
+static_assert(inside::Handle<Scale>);
 
 // --- causes
 
