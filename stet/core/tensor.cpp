@@ -149,7 +149,7 @@ DType Tensor::dtype(Where where) const { return defined_node(*this, "dtype", whe
 Shape Tensor::shape(Where where) const { return defined_node(*this, "shape", where).shape(); }
 int Tensor::rank(Where where) const { return defined_node(*this, "rank", where).rank; }
 Dim Tensor::size(Where where) const { return defined_node(*this, "size", where).shape().element_count(); }
-bool Tensor::is_dense() const { return node_ && node_->dense && !node_->traced; }
+bool Tensor::is_dense() const { return defined() && node_->dense && !node_->traced; }
 
 Dim Tensor::dim(int axis, Where where) const {
   const TensorNode& node = defined_node(*this, "dim", where);

@@ -44,7 +44,7 @@ struct Of<Variable> {
 template <inside::Number T>
 struct Of<T> {
   using Type = Tensor;
-  static void write(T v, Tensors& out) { out.push_back(v); }
+  static void write(T v, Tensors& out) { out.push_back(tensor(v)); }
 };
 template <class... T>
 requires(Writable<T>&&...) struct Of<std::tuple<T...>> {

@@ -200,6 +200,7 @@ TEST(NoGradient, says_that_the_target_does_not_depend_on_the_source) {
   };
   std::vector<Tensor> d = gradients();
   EXPECT_FALSE(d[1].defined());
+  EXPECT_FALSE(d[1].is_dense());
   for (const std::string& text :
        {error_of([&] { d[1] * 2; }), error_of([&] { unused.assign_sub(d[1]); }), error_of([&] { d[1].shape(); })}) {
     EXPECT_CONTAINS(text, "undefined");
