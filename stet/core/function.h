@@ -60,7 +60,7 @@ class STET_API FunctionBase {
   /// UserError naming the operation if this Function was moved from.
   const std::shared_ptr<State>& state(const char* what, Where where = {}) const;
   /// What host code that ran in place gave.
-  static void take_results(Leaves given, Results& results);
+  static void take_results(inside::Leaves given, Results& results);
 
   std::shared_ptr<State> state_;
 };
