@@ -93,7 +93,7 @@ std::vector<TapeMark> mark_tapes();
 void return_tapes_to(const std::vector<TapeMark>& marks);
 /// The gradients of several targets, each weighted by a tensor of its type and shape (undefined: does not count).
 std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
-                                 const std::vector<Tensor>& weights, const std::vector<Source>& sources);
+                                 const std::vector<Tensor>& weights, const std::vector<inside::Source>& sources);
 
 // Tensors with the elements of another one, which tapes tell apart from it; values of their own in a trace.
 
