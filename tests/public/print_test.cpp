@@ -75,7 +75,7 @@ TEST(Print, bf16_has_the_digits_that_read_back) {
 TEST(Print, of_a_tensor_in_a_trace_is_a_placeholder) {
   std::string seen;
   Function f = function("f(x)", [&](Tensor x) {
-    seen = to_string(x);
+    if (tracing()) seen = to_string(x);  // not where the call is verified eagerly
     return x;
   });
   f(ones({2}));
