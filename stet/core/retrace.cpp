@@ -52,7 +52,9 @@ Difference difference(const LeafKey& traced, const LeafKey& now, const std::stri
         return {now.bits ? "a C++ number, which takes the type of what it meets" : "a tensor, no C++ number any more",
                 text("pass a number as ", name, " in every call, or a tensor in every call")};
       if (traced.dtype != now.dtype && now.bits)
-        return {"another kind of number", text("pass numbers of one C++ type as ", name)};
+        return {"another kind of number", is_floating(traced.dtype) == is_floating(now.dtype)
+                                              ? text("pass numbers of one C++ type as ", name)
+                                              : text("pass integers or reals, not both, as ", name)};
       if (traced.dtype != now.dtype)
         return {"dtype changed", text("cast(", name, ", ", traced.dtype, ") before the call")};
       return {"rank changed", text("reshape or expand_dims ", name, " to one rank before the call")};

@@ -195,7 +195,7 @@ TEST_F(Explain, AVectorOfAnotherLength) {
   });
   Tensor one = ones({2});
   f({one, one}, one);
-  EXPECT_CONTAINS(refusal_of([&] { f({one}, one); }), "argument 0 'list' 2 elements -> 1 elements");
+  EXPECT_CONTAINS(refusal_of([&] { f({one}, one); }), "argument 0 'list' 2 elements -> 1 element");
   EXPECT_EQ(f({one}, one).item<float>({0}), 2);
   expect_told("f", 2, {"2 elements -> 1 elements   another number of elements", "stack them into one Tensor"});
   // [a], b and [a, b] are three leaves each: the length tells them apart.

@@ -129,6 +129,8 @@ TEST_F(WeakArguments, are_told_from_tensors) {
   EXPECT_CONTAINS(told(), "fix             pass a number as rate in every call, or a tensor in every call");
   step(x, 1);
   EXPECT_CONTAINS(told(), "another kind of number");
+  EXPECT_CONTAINS(told(), "fix             pass integers or reals, not both, as rate");
+  step(x, 0.5f);
   EXPECT_CONTAINS(told(), "fix             pass numbers of one C++ type as rate");
 }
 
