@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 #include "stet/base/text.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/hit.h"
@@ -28,13 +29,17 @@ double milliseconds_since(Clock::time_point start) {
 /// Functions called inside a trace are run in place; one that calls itself would never end.
 class InlinedCall {
  public:
-  InlinedCall(const std::string& function, Where where) {
-    if (++depth > most) {
-      --depth;
-      throw TraceError(
-          error_text(text("'", function, "' is called inside itself more than ", most, " deep while being traced"),
-                     where, "a traced function cannot recurse on tensors; write a loop over sizes or numbers"));
-    }
+  InlinedCall(const std::string& function, const Leaves& arguments, Where where) {
+    if (++depth <= most) return;
+    --depth;
+    const bool counts =
+        std::any_of(arguments.begin(), arguments.end(), [](const Leaf& leaf) { return leaf.kind == Leaf::number; });
+    throw TraceError(error_text(
+        text("'", function, "' is called inside itself more than ", most, " deep while being traced"), where,
+        counts ? text("a recursion on C++ numbers is unrolled into the trace, at most ", most,
+                      " deep: check that it ends, or write it as a loop")
+               : "a recursion that a tensor ends has no end while tracing, where both sides of an if (tensor) are "
+                 "taken; write a loop over sizes or numbers"));
   }
   ~InlinedCall() { --depth; }
 
@@ -60,7 +65,7 @@ struct FunctionBase::State {
   HostCode body;
   FunctionOptions options;
   Where where;
-  TraceCache cache{name, options};
+  TraceCache cache{name, options, where};
 
   void check_arguments(const Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
   /// Against the promise; UserError naming argument and both types.
@@ -274,6 +279,7 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call, b
   }
   entry->graph = std::move(graph);
   entry->collect_variables();
+  entry->measure();
   return entry;
 }
 
@@ -282,7 +288,7 @@ FunctionBase::FunctionBase(std::string_view name, std::size_t arity, HostCode bo
     : state_(std::make_shared<State>()) {
   state_->body = std::move(body);
   state_->options = std::move(options);
-  state_->where = where;
+  state_->where = kept(where);
   std::size_t open = name.find('(');
   state_->name = std::string(name.substr(0, open));
   if (open != std::string_view::npos) {
@@ -324,7 +330,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   State& state = *kept;
   state.check_arguments(leaves, owners, where);
   if (current_trace()) {
-    InlinedCall guard(state.name, where);
+    InlinedCall guard(state.name, leaves, where);
     return take_results(current_trace()->run_scope([&] { return state.body(leaves); }, where), results);
   }
   std::vector<Tensor> tensors = tensors_of(leaves, where);
@@ -339,6 +345,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   MissedCall missed{state.name, state.arguments, leaves, owners, key, tensors, where};
   std::shared_ptr<Entry> entry =
       state.cache.find_or_make(missed, [&](bool first) { return state.make_entry(missed, first); });
+  if (!entry) return take_results(state.body(leaves), results);  // too many traces: OnLimit::eager
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);

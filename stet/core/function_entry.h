@@ -3,13 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/structure.h"
 #include "stet/core/trace.h"
 #include "stet/core/variable_state.h"
@@ -53,6 +53,7 @@ struct Entry {
   CallVariables variables;
   std::vector<Where> left_behind;  // where tensors were made that host code kept
   double trace_milliseconds = 0, compile_milliseconds = 0;
+  std::size_t bytes = 0;  // of memory that it takes, roughly: measure() fills it in
   std::atomic<std::uint64_t> calls{0};
 
   /// The symbols' values if a call fits: same leaves, and sizes that obey the facts. `tensors` are the tensors among
@@ -62,12 +63,16 @@ struct Entry {
   std::vector<Fact> broken_facts(const std::vector<Tensor>& tensors) const;
   /// The program bound to these sizes: binding evaluates every size and plans memory, so the last few are kept.
   std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings);
+  /// Whether tensors of these sizes obey the facts; leaves are not looked at.
+  bool fits(const std::vector<std::vector<std::int64_t>>& sizes) const;
   /// Fills in `variables`, when the others are known.
   void collect_variables();
+  /// Fills in `bytes`: the graph, the program with its code, what it captured, and as many bound plans as are kept.
+  void measure();
 
  private:
   static constexpr std::size_t most_recent = 8;
-  std::mutex recent_guard_;
+  Lock recent_guard_;
   std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
 };
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -45,10 +46,15 @@ struct Leaf {
   DType dtype = DType::f32;  // number: of which type
   std::uint64_t bits = 0;    // number: its bits; count: how many elements follow; object: its identity
   std::shared_ptr<Body> body = {};
+  std::string path = {};   // within its argument, as code would name it: ".rate", "[2]"
   bool scalar = false;     // tensor: it came as a Scalar
   bool undefined = false;  // tensor: of a result, there is none
 };
 using Leaves = std::vector<Leaf>;
+/// The leaves from `begin` on are those of a part of their argument.
+inline void name_part(Leaves& leaves, std::size_t begin, const std::string& part) {
+  for (; begin < leaves.size(); ++begin) leaves[begin].path.insert(0, part);
+}
 
 /// A leaf as a call that has been made before looks at it: nothing is copied.
 struct LeafView {
@@ -177,7 +183,13 @@ struct Of<T> {
 template <class... T>
 struct Of<std::tuple<T...>> {
   static void write(const std::tuple<T...>& v, Leaves& out) {
-    std::apply([&](const T&... e) { (Of<T>::write(e, out), ...); }, v);
+    std::size_t number = 0;
+    [[maybe_unused]] auto one = [&]<class E>(const E& e) {
+      std::size_t begin = out.size();
+      Of<E>::write(e, out);
+      name_part(out, begin, "<" + std::to_string(number++) + ">");
+    };
+    std::apply([&](const T&... e) { (one(e), ...); }, v);
   }
   static void view(const std::tuple<T...>& v, LeafViews& out) {
     std::apply([&](const T&... e) { (Of<T>::view(e, out), ...); }, v);
@@ -187,8 +199,12 @@ struct Of<std::tuple<T...>> {
 template <class A, class B>
 struct Of<std::pair<A, B>> {
   static void write(const std::pair<A, B>& v, Leaves& out) {
+    std::size_t begin = out.size();
     Of<A>::write(v.first, out);
+    name_part(out, begin, ".first");
+    begin = out.size();
     Of<B>::write(v.second, out);
+    name_part(out, begin, ".second");
   }
   static void view(const std::pair<A, B>& v, LeafViews& out) {
     Of<A>::view(v.first, out);
@@ -203,7 +219,11 @@ template <class T>
 struct Of<std::vector<T>> {
   static void write(const std::vector<T>& v, Leaves& out) {
     out.push_back({.kind = Leaf::count, .bits = v.size()});
-    for (const T& e : v) Of<T>::write(e, out);
+    for (std::size_t i = 0; i < v.size(); ++i) {
+      std::size_t begin = out.size();
+      Of<T>::write(v[i], out);
+      name_part(out, begin, "[" + std::to_string(i) + "]");
+    }
   }
   static void view(const std::vector<T>& v, LeafViews& out) {
     out.add({.bits = v.size()});
@@ -222,8 +242,11 @@ concept WithFields = requires(T& v) {
 template <WithFields T>
 struct Of<T> {
   static void write(const T& v, Leaves& out) {
-    const_cast<T&>(v).stet_fields(
-        [&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::write(field, out); });
+    const_cast<T&>(v).stet_fields([&](const char* name, auto& field) {
+      std::size_t begin = out.size();
+      Of<std::remove_cvref_t<decltype(field)>>::write(field, out);
+      name_part(out, begin, std::string(".") + name);
+    });
   }
   static void view(const T& v, LeafViews& out) {
     const_cast<T&>(v).stet_fields(

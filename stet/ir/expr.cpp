@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -32,7 +32,7 @@ struct StoredHash {
 
 /// Every expression of the process. Nodes are never freed: their number is bounded by the bodies that are written.
 struct ExprTable {
-  std::mutex mutex;
+  Lock mutex;
   std::deque<ExprNode> nodes;
   std::unordered_set<const ExprNode*, StoredHash, SameNode> known;
 };
