@@ -44,6 +44,7 @@ void append_once(std::vector<Fact>& facts, Fact fact) {
     return other.relation == fact.relation && identical(other.left, fact.left) && identical(other.right, fact.right);
   });
   if (is_there) return;
+  fact.reason.asker = kept(fact.reason.asker);  // it may be the name of a function that ends before
   fact.reason.where = kept(fact.reason.where);
   facts.push_back(std::move(fact));
 }

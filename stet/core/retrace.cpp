@@ -78,12 +78,28 @@ std::string sizes_of(const Fact& fact, const MissedCall& call, const Entry& near
   return joined(out, ", ");
 }
 
+/// What host code did when it was traced and what it does now.
+std::string stale_lines(const RunDifference& found) {
+  return explanation_line("traced", text(found.first, at_line(found.where))) + explanation_line("now", found.second);
+}
+
 }  // namespace
 
 std::string RetraceCause::fix_lines() const {
   std::string out;
   for (std::size_t i = 0; i < fixes.size(); ++i) out += explanation_line(i == 0 ? "fix" : "", fixes[i]);
   return out;
+}
+
+std::string stale_explanation(const MissedCall& call, const RunDifference& found, std::uint64_t number) {
+  return text("stet: '", call.function, "' would be traced differently now (call ", number, " of its trace)",
+              at_line(call.where, ", called at "), "\n", stale_lines(found),
+              explanation_line("why",
+                               "host code runs while tracing only: what it captured (a number, a flag, a layer, "
+                               "a list) has changed, and calls do not see it"),
+              explanation_line("fix",
+                               "pass what changes as an argument, keep it in a Variable, or use stet::random; "
+                               "or choose {.on_stale = OnStale::retrace}"));
 }
 
 RetraceCause cause_of(const MissedCall& call, std::span<const std::shared_ptr<Entry>> entries,
@@ -102,6 +118,11 @@ RetraceCause cause_of(const MissedCall& call, std::span<const std::shared_ptr<En
   }
   out.headline =
       text("stet: tracing '", call.function, "' again (trace ", trace, ")", at_line(call.where, ", called at "), "\n");
+  if (call.stale) {
+    out.headline += stale_lines(*call.stale);
+    out.cause = text("stale", at_line(call.stale->where));
+    return out;
+  }
   if (!out.nearest) {
     out.headline += explanation_line("traces", "none is left: clear() has forgotten them");
     out.cause = "clear";
@@ -153,13 +174,45 @@ namespace {
 
 thread_local int forbidden = 0;
 
-using Listen = std::function<void(const RetraceEvent&)>;
+template <class Event>
 struct Listener {
+  using Call = std::function<void(const Event&)>;
   Lock guard;
-  std::shared_ptr<const Listen> call;
+  std::shared_ptr<const Call> call;
+
+  void set(Call next) {
+    auto replaced = next ? std::make_shared<const Call>(std::move(next)) : nullptr;
+    std::lock_guard lock(guard);
+    std::swap(call, replaced);  // the old one ends after the lock
+  }
+  /// To the listener, or where there is none and `is_news` to stderr. What a listener throws goes there too: the call
+  /// that is told of is served, and an exception would lose its results.
+  void tell(const Event& event, bool is_news, const char* name) {
+    std::shared_ptr<const Call> listener;
+    {
+      std::lock_guard lock(guard);
+      listener = call;
+    }
+    if (!listener) {
+      if (is_news) std::cerr << event.explanation;
+      return;
+    }
+    std::string problem = "something that is no std::exception";
+    try {
+      return (*listener)(event);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    } catch (...) {
+    }
+    std::cerr << text("stet: the listener of ", name, " threw: ", problem, "\n", event.explanation);
+  }
 };
-Listener& listener() {
-  static Listener* const one = new Listener;  // never destroyed: see thread_end.h
+Listener<RetraceEvent>& retrace_listener() {
+  static auto* const one = new Listener<RetraceEvent>;  // never destroyed: see thread_end.h
+  return *one;
+}
+Listener<StaleEvent>& stale_listener() {
+  static auto* const one = new Listener<StaleEvent>;  // never destroyed: see thread_end.h
   return *one;
 }
 
@@ -180,37 +233,14 @@ constexpr int most_ended = 16;
 
 }  // namespace
 
+void tell_stale(const StaleEvent& event) { stale_listener().tell(event, true, "on_stale"); }
+void on_stale(std::function<void(const StaleEvent&)> call) { stale_listener().set(std::move(call)); }
+void tell_retrace(const RetraceEvent& event, bool is_news) { retrace_listener().tell(event, is_news, "on_retrace"); }
+void on_retrace(std::function<void(const RetraceEvent&)> call) { retrace_listener().set(std::move(call)); }
+
 bool retraces_forbidden() { return forbidden > 0; }
 NoRetrace::NoRetrace() { ++forbidden; }
 NoRetrace::~NoRetrace() { --forbidden; }
-
-void tell_retrace(const RetraceEvent& event, bool is_news) {
-  std::shared_ptr<const Listen> call;
-  {
-    std::lock_guard lock(listener().guard);
-    call = listener().call;
-  }
-  if (!call) {
-    if (is_news) std::cerr << event.explanation;
-    return;
-  }
-  std::string problem = "something that is no std::exception";
-  try {
-    (*call)(event);
-    return;
-  } catch (const std::exception& error) {
-    problem = error.what();
-  } catch (...) {
-  }
-  // The call has its trace, and is served: an exception here would lose its results.
-  std::cerr << text("stet: the listener of on_retrace threw: ", problem, "\n", event.explanation);
-}
-
-void on_retrace(std::function<void(const RetraceEvent&)> call) {
-  auto next = call ? std::make_shared<const Listen>(std::move(call)) : nullptr;
-  std::lock_guard lock(listener().guard);
-  std::swap(listener().call, next);  // the old one ends after the lock
-}
 
 void note_function_ended(Where where) {
   if (!where.known()) return;
