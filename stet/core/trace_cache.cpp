@@ -190,20 +190,19 @@ void TraceCache::land(const std::shared_ptr<Flight>& flight) {
 }
 
 void TraceCache::refuse_or_warn(const MissedCall& call, const Snapshot& before, bool at_limit) {
+  const bool warns = at_limit && options_.on_limit == OnLimit::eager;
+  if (warns) {
+    std::lock_guard lock(guard_);
+    if (std::exchange(told_limit_, true)) return;
+  }
   RetraceCause cause = cause_of(call, before.entries, before.records, before.trace);
   if (at_limit)
     cause.headline += explanation_line(
-        "limit",
-        text(before.entries.size(), " traces are kept, as many as .max_traces or .max_bytes allow",
-             options_.on_limit == OnLimit::eager ? ": this call, and others that no trace fits, run eagerly" : ""));
+        "limit", text(before.entries.size(), " traces are kept, as many as .max_traces or .max_bytes allow",
+                      warns ? ": this call, and others that no trace fits, run eagerly" : ""));
   std::string text = cause.headline + cause.fix_lines();
-  if (!at_limit || options_.on_limit == OnLimit::error) throw RetraceError(text);
-  bool news = false;
-  {
-    std::lock_guard lock(guard_);
-    news = !std::exchange(told_limit_, true);
-  }
-  if (news) tell_retrace({name_, 0, std::move(text)}, true);
+  if (!warns) throw RetraceError(text);
+  tell_retrace({name_, 0, std::move(text)}, true);
 }
 
 void TraceCache::tell(const MissedCall& call, const Snapshot& before, const Entry& made, const Entries& forgotten,

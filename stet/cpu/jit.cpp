@@ -334,6 +334,7 @@ bool CodeStore::load_from_disk(const ObjectCache& cache, Task& task) {
 }
 
 void CodeStore::compile(const ObjectCache& cache, Task& task) {
+  ForkSafeSection section;  // LLVM has locks of its own
   Stopwatch watch;
   std::string object = generators_.with_one(
       [&](const CodeGenerator& generator) { return generator.generate(*task.request, LLVMObjectFile); });

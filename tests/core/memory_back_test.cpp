@@ -3,12 +3,14 @@
 #include <malloc.h>
 
 #include "stet/cpu/jit.h"
+#include "stet/ir/expr.h"
 #include "stet/stet.h"
 
 namespace stet {
 namespace {
 
 struct Taken {
+  std::size_t expressions = live_expressions();
   std::uint64_t functions = cpu::code_statistics().in_memory;
   std::size_t heap = mallinfo2().uordblks;
 };
@@ -31,14 +33,29 @@ TEST(MemoryBack, TracesThatWereForgottenLeaveNothing) {
     Taken late;
     // 64 functions that were loaded last stay for a while.
     EXPECT_LE(late.functions, before.functions + 64 + 8);
+    EXPECT_LE(late.expressions, early.expressions + 200);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    EXPECT_LE(late.heap, early.heap + 500'000);
+    EXPECT_LE(late.heap, early.heap + 150'000);
 #endif
     f.clear();
   }
   cpu::forget_loaded_code();
-  EXPECT_LE(Taken().functions, before.functions);
+  Taken after;
+  EXPECT_LE(after.expressions, before.expressions + 100);  // those of eager programs
   on_retrace({});
+}
+
+TEST(MemoryBack, ExpressionsGoWhenNobodyHoldsThem) {
+  std::size_t before = live_expressions();
+  {
+    Expr x = operand(0, DType::f32), sum = x;
+    for (int i = 0; i < 100'000; ++i) sum = sum + constant(1.0 / (i + 3), DType::f32);  // a long chain
+    EXPECT_GE(live_expressions(), before + 100'000);
+    EXPECT_EQ(sum, sum);
+    Expr again = operand(0, DType::f32);
+    EXPECT_EQ(again, x);
+  }
+  EXPECT_EQ(live_expressions(), before);
 }
 
 }  // namespace

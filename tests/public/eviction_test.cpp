@@ -67,10 +67,9 @@ TEST_F(Eviction, AForgottenTraceThatIsMissedIsNamed) {
 }
 
 TEST_F(Eviction, BytesAreCounted) {
-  Function f = function("f(x, n)",
-                        [](Tensor x, int n) {
-                          return x + full({1000, 250}, n);
-                        },
+  std::vector<Tensor> tables;
+  for (int n = 0; n < 12; ++n) tables.push_back(full({1000, 250}, static_cast<float>(n)));
+  Function f = function("f(x, n)", [=](Tensor x, int n) { return x + tables[static_cast<std::size_t>(n)]; },
                         {.max_traces = 100, .max_bytes = 4 << 20});
   Tensor x = ones({1000, 250});
   for (int n = 0; n < 12; ++n) EXPECT_EQ(f(x, n).item<float>({0, 0}), n + 1);
@@ -82,7 +81,8 @@ TEST_F(Eviction, BytesAreCounted) {
 }
 
 TEST_F(Eviction, OneTraceStaysHoweverLargeItIs) {
-  Function f = function("f(x)", [](Tensor x) { return x + ones({1000, 250}); }, {.max_bytes = 1000});
+  Tensor table = ones({1000, 250});
+  Function f = function("f(x)", [=](Tensor x) { return x + table; }, {.max_bytes = 1000});
   f(ones({1000, 250}));
   f(ones({1000, 250}));
   EXPECT_EQ(f.trace_count(), 1);
@@ -113,9 +113,6 @@ TEST_F(Eviction, AtTheLimitCallsMayRunEagerly) {
   EXPECT_CONTAINS(told(),
                   "limit           2 traces are kept, as many as .max_traces or .max_bytes allow: this call, and "
                   "others that no trace fits, run eagerly");
-  runs = 0;
-  f(x, 1);  // has its trace
-  EXPECT_LE(runs, 1);
   // Also under a tape.
   GradientTape tape;
   tape.watch(x);
