@@ -30,6 +30,14 @@ endif()
 if(public_test_sources)
   stet_add_tests(stet_public_tests 1 ${public_test_sources})
   target_link_libraries(stet_public_tests PRIVATE stet::stet)
+  # A library for tests to open and close. Without unique symbols, which would keep it loaded.
+  add_library(stet_test_plugin MODULE tests/plugin/plugin.cpp)
+  target_link_libraries(stet_test_plugin PRIVATE stet::stet stet_options)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(stet_test_plugin PRIVATE -fno-gnu-unique)
+  endif()
+  add_dependencies(stet_public_tests stet_test_plugin)
+  target_compile_definitions(stet_public_tests PRIVATE STET_TEST_PLUGIN="$<TARGET_FILE:stet_test_plugin>")
 endif()
 
 # Once more with every trace's first call, and every audit, checked against the same code run eagerly.

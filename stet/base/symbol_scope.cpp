@@ -3,6 +3,7 @@
 
 #include "stet/base/dim.h"
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 #include "stet/base/polynomial.h"
 #include "stet/base/text.h"
 
@@ -42,7 +43,10 @@ void append_once(std::vector<Fact>& facts, Fact fact) {
   const bool is_there = std::any_of(facts.begin(), facts.end(), [&](const Fact& other) {
     return other.relation == fact.relation && identical(other.left, fact.left) && identical(other.right, fact.right);
   });
-  if (!is_there) facts.push_back(std::move(fact));
+  if (is_there) return;
+  fact.reason.asker = kept(fact.reason.asker);  // it may be the name of a function that ends before
+  fact.reason.where = kept(fact.reason.where);
+  facts.push_back(std::move(fact));
 }
 
 [[noreturn]] void late(const Dim& dim, const std::string& wish, Where where) {

@@ -3,12 +3,12 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 #include "stet/ir/graph.h"
@@ -23,7 +23,7 @@ class RecentBindings {
 
  private:
   static constexpr std::size_t most = 8;
-  std::mutex guard_;
+  Lock guard_;
   std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
 };
 
@@ -63,7 +63,7 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
   const Graph graph_;
   const std::vector<Variable> variables_;
   const std::size_t differentiable_;
-  mutable std::mutex guard_;  // of what follows; no host code runs under it
+  mutable Lock guard_;  // of what follows; no host code runs under it
   std::shared_ptr<Program> program_;
   std::vector<std::shared_ptr<struct GradientPair>> pairs_;
   RecentBindings recent_;

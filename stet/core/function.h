@@ -17,12 +17,21 @@
 
 namespace stet {
 
+/// What a call does that no trace fits when as many are kept as may be.
+enum class OnLimit : std::uint8_t {
+  evict,  // it is traced; a trace that is cheap to make again and has not served for long is forgotten, with a warning
+  eager,  // its host code runs eagerly, as if the function were not traced; a warning says so once
+  error   // it is a RetraceError
+};
+
 struct FunctionOptions {
   /// A promise about the tensor arguments, one per tensor: then there is one trace, calls that break the promise are
   /// UserErrors, and host code may not decide by sizes that it leaves unknown (TraceError).
   std::vector<TensorSpec> signature = {};
-  /// Traces kept; beyond that the one that served fewest calls goes, with a warning.
-  int max_traces = 16;
+  /// Traces kept, and the memory that they may take together, roughly: programs, code and what they captured.
+  int max_traces = 64;
+  std::int64_t max_bytes = std::int64_t{512} << 20;
+  OnLimit on_limit = OnLimit::evict;
   /// When host code is run again to see whether it would still do the same.
   Audit audit = {};
   OnStale on_stale = OnStale::warn;
@@ -201,10 +210,11 @@ class STET_API NoRetrace {
 
 struct RetraceEvent {
   std::string function;
-  int trace = 0;  // its number, from 2
+  int trace = 0;  // its number; 0: none was made, the call ran eagerly (OnLimit::eager)
   std::string explanation;
 };
-/// Called, instead of writing the explanation to stderr, after every retrace. An empty function brings stderr back.
+/// Called, instead of writing the explanation to stderr, after every retrace, and once when functions are made anew in
+/// a loop. What it throws is written to stderr: the call is served. An empty function brings stderr back.
 STET_API void on_retrace(std::function<void(const RetraceEvent&)> listener);
 
 }  // namespace stet

@@ -58,6 +58,49 @@ std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const s
   return program->accepts(concrete, {});
 }
 
+bool Entry::fits(const std::vector<std::vector<std::int64_t>>& sizes) const {
+  std::vector<ConcreteInput> concrete;
+  for (const std::vector<std::int64_t>& one : sizes) concrete.push_back({one, {}});
+  for (const std::vector<std::int64_t>& one : hidden_sizes) concrete.push_back({one, {}});
+  if (concrete.size() != program->inputs.size()) return false;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i].size() != static_cast<std::size_t>(program->inputs[i].shape.rank())) return false;
+  return program->accepts(concrete, {}).has_value();
+}
+
+namespace {
+
+/// As measured on training steps of some hundred nodes.
+constexpr std::size_t bytes_per_node = 700, bytes_per_step = 5000, bytes_per_bound_step = 300, bound_plans = 8;
+
+std::size_t bytes_of(const Graph& whole) {
+  std::size_t bytes = 0;
+  std::vector<const Graph*> open{&whole};
+  while (!open.empty()) {
+    const Graph& graph = *open.back();
+    open.pop_back();
+    bytes += graph.nodes.size() * bytes_per_node;
+    for (const Node& node : graph.nodes) {
+      if (node.op == &constant_row) bytes += node.attributes.as<ConstantAttributes>().bytes.size();
+      if (node.op->kind != Kind::branch) continue;
+      const auto& branch = node.attributes.as<BranchAttributes>();
+      open.push_back(branch.yes.get());
+      open.push_back(branch.no.get());
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void Entry::measure() {
+  bytes =
+      sizeof(Entry) + bytes_of(graph) + program->steps.size() * (bytes_per_step + bound_plans * bytes_per_bound_step);
+  for (const Trace::HiddenInput& input : hidden)
+    if (input.captured.defined())
+      bytes += static_cast<std::size_t>(input.captured.node()->element_count() * size_of(input.captured.dtype()));
+}
+
 std::vector<Fact> Entry::broken_facts(const std::vector<Tensor>& tensors) const {
   Bindings bindings;
   for (std::size_t i = 0; i < tensors.size(); ++i)

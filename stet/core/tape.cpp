@@ -8,6 +8,7 @@
 
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
@@ -39,8 +40,8 @@ struct GradientTape::State {
 namespace {
 
 std::vector<GradientTape::State*>& open_tapes() {
-  thread_local std::vector<GradientTape::State*> tapes;
-  return tapes;
+  constinit thread_local std::vector<GradientTape::State*>* tapes = nullptr;
+  return tapes ? *tapes : make_for_this_thread(tapes);
 }
 
 /// How many of the open tapes lie outside of the open trace.

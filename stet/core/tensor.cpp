@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/call.h"
 #include "stet/core/dim_host.h"
 #include "stet/core/gradient.h"
@@ -22,32 +23,21 @@ namespace {
 /// Free nodes of this thread: making a result must not cost a trip to malloc.
 struct NodeList {
   std::vector<TensorNode*> free;
-  ~NodeList();
+  ~NodeList() {
+    for (TensorNode* node : free) delete node;
+  }
 };
-// initial-exec: one load instead of a call. Both are small, which fits the room kept for opened libraries.
+// initial-exec: one load instead of a call. It is small, which fits the room kept for opened libraries.
 [[gnu::tls_model("initial-exec")]] constinit thread_local NodeList* this_thread_nodes = nullptr;
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_ends = false;
-
-NodeList::~NodeList() {
-  this_thread_nodes = nullptr;
-  thread_ends = true;
-  for (TensorNode* node : free) delete node;
-}
-/// Null when the thread ends: other destructors may still let go of tensors.
-[[gnu::noinline]] NodeList* make_node_list() {
-  if (thread_ends) return nullptr;
-  thread_local NodeList list;
-  return this_thread_nodes = &list;
-}
 constexpr std::size_t most_free_nodes = 256;
 
 void release_node(const TensorNode* node) {
   auto* own = const_cast<TensorNode*>(node);
   own->buffer = Buffer();
   own->traced.reset();
-  NodeList* list = this_thread_nodes ? this_thread_nodes : make_node_list();
-  if (list && list->free.size() < most_free_nodes)
-    list->free.push_back(own);
+  NodeList& list = this_thread_nodes ? *this_thread_nodes : make_for_this_thread(this_thread_nodes);
+  if (list.free.size() < most_free_nodes)
+    list.free.push_back(own);
   else
     delete own;
 }

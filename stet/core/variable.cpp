@@ -133,8 +133,8 @@ Shape Variable::shape(Where where) const { return defined_state(state_, "shape",
 DType Variable::dtype(Where where) const { return defined_state(state_, "dtype", where).dtype; }
 bool Variable::trainable() const { return state_ && state_->trainable; }
 const std::string& Variable::name() const {
-  static const std::string none;
-  return state_ ? state_->name : none;
+  static const std::string* const none = new std::string;  // never destroyed: see thread_end.h
+  return state_ ? state_->name : *none;
 }
 std::uint64_t Variable::id() const { return state_ ? state_->id : 0; }
 

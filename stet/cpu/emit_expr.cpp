@@ -387,6 +387,7 @@ class ExprEmitter {
       : emission_(b, lanes), operand_(operand), loop_index_(loop_index) {}
 
   Value emit(Expr root) {
+    roots_.push_back(root);
     for (Expr e : topological(root))
       if (!values_.contains(&*e)) values_[&*e] = node_value(*e);
     return values_.at(&*root);
@@ -441,6 +442,7 @@ class ExprEmitter {
   Emission emission_;
   const std::function<Value(int)>& operand_;
   const std::function<Value(int)>& loop_index_;
+  std::vector<Expr> roots_;  // hold the nodes that the tables are keyed by
   std::unordered_map<const ExprNode*, Value> values_, widened_;
 };
 

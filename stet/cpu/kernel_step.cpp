@@ -168,9 +168,10 @@ class BoundKernel : public BoundStep {
     if (kernel.accumulate) chunks_ = {chunks_.total, chunks_.total, 1};  // neighbours may add to one place
     if (kernel.has_reduction()) bind_reduction(bindings, kept, reduced, cost);
     // What is overwritten has just been read: nothing is saved by storing around the cache.
-    if (chunks_.count > 1 && !step.overwrites && streams(kernel, bindings, kept))
-      function_ = reinterpret_cast<KernelFunction>(
-          load_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
+    if (chunks_.count > 1 && !step.overwrites && streams(kernel, bindings, kept)) {
+      code_.push_back(shared_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
+      function_ = reinterpret_cast<KernelFunction>(code_.back().get());
+    }
   }
 
   void run(void* const* table) const override {
@@ -240,9 +241,10 @@ class BoundKernel : public BoundStep {
     SplitReduction split = split_reduction(kernel);
     CodeRequest requests[] = {kernel_code(split.partial, {.checked = step_.checked_}),
                               kernel_code(split.combine, {.checked = step_.checked_})};
-    std::vector<void*> code = load_code(requests);
-    partial_function_ = reinterpret_cast<KernelFunction>(code[0]);
-    combine_function_ = reinterpret_cast<KernelFunction>(code[1]);
+    std::vector<Code> code = shared_code(requests);
+    partial_function_ = reinterpret_cast<KernelFunction>(code[0].get());
+    combine_function_ = reinterpret_cast<KernelFunction>(code[1].get());
+    code_.insert(code_.end(), code.begin(), code.end());
     scratch_elements_ = kept;
     partial_places_ = number_layout(split.partial, step_.checked_);
     partial_numbers_ = evaluated(split.partial.numbers(), bindings, partial_places_.total);
@@ -316,6 +318,7 @@ class BoundKernel : public BoundStep {
   NumberLayout places_;
   std::vector<std::int64_t> numbers_;
   std::vector<std::int64_t> extents_;  // of checks
+  std::vector<Code> code_;             // variants that the step does not hold
   KernelFunction function_ = nullptr;
   Chunking chunks_;
   // long reductions

@@ -34,7 +34,10 @@ class KernelStep : public Step {
 
   /// The code it needs for ordinary sizes; variants for huge ones are fetched when first bound.
   CodeRequest code() const { return kernel_code(kernel_, {.checked = checked_}); }
-  void set_code(void* function) { function_ = reinterpret_cast<KernelFunction>(function); }
+  void set_code(Code code) {
+    code_ = std::move(code);
+    function_ = reinterpret_cast<KernelFunction>(code_.get());
+  }
 
  private:
   friend class BoundKernel;
@@ -43,6 +46,7 @@ class KernelStep : public Step {
   std::vector<KernelCheck> checks_;
   std::vector<Dim> numbers_;
   bool checked_;
+  Code code_;
   KernelFunction function_ = nullptr;
 };
 

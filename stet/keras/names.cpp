@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <typeinfo>
 
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/keras/layer.h"
 
@@ -16,7 +16,7 @@ namespace stet::keras {
 namespace {
 
 struct Numbers {
-  std::mutex guard;
+  Lock guard;
   std::map<std::string, int, std::less<>> used;
 };
 Numbers& numbers() {
