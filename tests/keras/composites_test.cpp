@@ -4,7 +4,7 @@
 //
 // Bounds. Every op of a composite rounds; values stay within 8.5, so that exp's argument is off by 8 u and each op adds
 // a few u: 120 u of the largest value. A gradient passes a few more ops and sums (400 u), a second derivative both
-// (2000 u). The stored derivatives are differences, good to 1e-9.
+// (2000 u). The stored derivatives are differences, good to 1e-9 of the largest.
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
@@ -166,7 +166,7 @@ void expect_near(const Tensor& got, const Values& expected, Value units, const s
   for (Value value : expected) largest = std::max(largest, std::abs(value));
   for (std::size_t i = 0; i < values.size(); ++i)
     ASSERT_NEAR(static_cast<double>(values[i]), static_cast<double>(expected[i]),
-                static_cast<double>(units * unit_roundoff(got.dtype()) * largest + 1e-9L))
+                static_cast<double>((units * unit_roundoff(got.dtype()) + 1e-9L) * largest))
         << "element " << i;
 }
 
