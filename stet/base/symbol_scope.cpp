@@ -50,8 +50,9 @@ void append_once(std::vector<Fact>& facts, Fact fact) {
 }
 
 [[noreturn]] void late(const Dim& dim, const std::string& wish, Where where) {
-  throw TraceError(error_text(text("size ", dim, " depends on values and is not known while tracing, so ", wish), where,
-                              "use the size as a Dim in ops, or make the decision with cond() or while_loop()"));
+  throw TraceError(
+      error_text(text("size ", dim, " depends on values and is not known while tracing, so ", wish), where,
+                 "use the size as a Dim in ops; to decide by it, compare a tensor of it: cond(tensor(size) > 4, …)"));
 }
 
 [[noreturn]] void unknown(const Dim& dim, const std::string& wish, Where where) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "stet/base/error.h"
@@ -28,6 +29,8 @@ std::int64_t last_level_cache() {
   }();
   return bytes;
 }
+
+std::atomic<std::int64_t> streaming_bytes{0};
 
 /// Nanoseconds that an iteration takes on one core, roughly: only used to decide whether threads are worth it.
 double iteration_cost(const Kernel& kernel) {
@@ -89,6 +92,8 @@ struct FirstFailure {
 };
 
 }  // namespace
+
+void set_streaming_bytes(std::int64_t bytes) { streaming_bytes.store(bytes, std::memory_order_relaxed); }
 
 SplitReduction split_reduction(const Kernel& kernel) {
   Kernel partial = kernel, combine = kernel;
@@ -217,7 +222,8 @@ class BoundKernel : public BoundStep {
       bool everywhere = std::none_of(access.address.strides.begin(), access.address.strides.end(), repeated);
       bytes += everywhere ? size_of(access.dtype) : 0;
     }
-    return kept > last_level_cache() / bytes;
+    std::int64_t set = streaming_bytes.load(std::memory_order_relaxed);
+    return kept > (set > 0 ? set : last_level_cache()) / bytes;
   }
 
   void bind_reduction(const Bindings& bindings, std::int64_t kept, std::int64_t reduced, double cost) {
