@@ -32,6 +32,13 @@ if(public_test_sources)
   target_link_libraries(stet_public_tests PRIVATE stet::stet)
 endif()
 
+# Random programs over the public interface, for 20 seconds; a program of its own, so that it can run for longer elsewhere.
+file(GLOB random_program_sources CONFIGURE_DEPENDS tests/random/*.cpp)
+add_executable(stet_random_programs ${random_program_sources})
+target_link_libraries(stet_random_programs PRIVATE stet_options stet::stet)
+add_test(NAME random_programs COMMAND stet_random_programs)
+set_tests_properties(random_programs PROPERTIES TIMEOUT 600)
+
 # Below core/ sizes cannot be compared with ==: the file compiles, and with the comparison in it does not.
 set(dim_comparison ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR} tests/layers/dim_comparison.cpp)
 add_test(NAME dim_questions COMMAND ${dim_comparison} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
