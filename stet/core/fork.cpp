@@ -213,6 +213,7 @@ const PathItem& ForkScope::next_item(PathItem::Kind kind, Where where) {
 std::shared_ptr<const InnerScope> ForkScope::next_scope(std::map<Reading, ValueId>& hoisted, Where where) {
   while (cursor_ < path_.size() && path_[cursor_].kind == PathItem::hoisted) {
     hoisted.emplace(path_[cursor_].reading, path_[cursor_].id);
+    dig_up(path_[cursor_].id);
     ++cursor_;
   }
   return next_item(PathItem::scope, where).inner;
@@ -230,11 +231,15 @@ ValueId ForkScope::replayed(const OpDef& op, const std::vector<ValueId>& inputs,
   else
     same = same && node.op == &op && node.attributes == attributes;
   if (!same) did_something_else(where);
-  if (auto at = static_cast<std::size_t>(id); at < trace_.buried_.size() && trace_.buried_[at]) {
-    trace_.buried_[at] = false;
-    dug_up_.push_back(id);
-  }
+  dig_up(id);
   return id;
+}
+
+void ForkScope::dig_up(ValueId id) {
+  auto at = static_cast<std::size_t>(id);
+  if (at >= trace_.buried_.size() || !trace_.buried_[at]) return;
+  trace_.buried_[at] = false;
+  dug_up_.push_back(id);
 }
 
 ValueId ForkScope::captured_again(ValueId known, const Tensor& dense, Where where) {
@@ -547,7 +552,10 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
     ForkScope again(*this);
     results = again.follow(*inner, std::move(hoisted), body, where);
   }
-  if (inner->forked()) publish(*inner);
+  if (inner->forked()) {
+    for (ValueId id : inner->tail) innermost_->dig_up(id);
+    publish(*inner);
+  }
   return results;
 }
 
@@ -631,7 +639,7 @@ void branch_gradient(GradientCall& call) {
       wanted.push_back(inputs.back());
     }
     std::vector<Tensor> results = replay(chosen, inputs);
-    std::vector<Tensor> out = gradients_of(tape, results, call.ds(), wanted);
+    std::vector<Tensor> out = gradients_of(tape, results, call.ds(), {wanted.begin(), wanted.end()});
     for (std::size_t i = 0; i < out.size(); ++i)
       if (!out[i].defined()) out[i] = zeros_like(wanted[i]);
     return out;

@@ -11,6 +11,7 @@
 
 #include "stet/base/export.h"
 #include "stet/base/where.h"
+#include "stet/core/audit.h"
 #include "stet/core/signature.h"
 #include "stet/core/structure.h"
 
@@ -22,12 +23,15 @@ struct FunctionOptions {
   std::vector<TensorSpec> signature = {};
   /// Traces kept; beyond that the one that served fewest calls goes, with a warning.
   int max_traces = 16;
+  /// When host code is run again to see whether it would still do the same.
+  Audit audit = {};
+  OnStale on_stale = OnStale::warn;
 };
 
 /// A traced function without its types. Copies share; any number of threads may call one.
 class STET_API FunctionBase {
  public:
-  /// Traces made so far (not counting the comparison run of the first).
+  /// Traces made so far (not counting comparing runs and audits).
   int trace_count() const;
   /// What was traced, on which facts, what it cost and served.
   std::string explain() const;
@@ -53,6 +57,11 @@ class STET_API FunctionBase {
   void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
 
  private:
+  /// UserError naming the operation if this Function was moved from.
+  const std::shared_ptr<State>& state(const char* what, Where where = {}) const;
+  /// What host code that ran in place gave.
+  static void take_results(Leaves given, Results& results);
+
   std::shared_ptr<State> state_;
 };
 

@@ -42,7 +42,7 @@ InitScope::~InitScope() { open_trace() = static_cast<Trace*>(trace_); }
 
 Tracing tracing() {
   const Trace* trace = running_trace();
-  return trace ? Tracing{trace->function()} : Tracing{};
+  return trace ? Tracing{trace->function(), trace->is_audit} : Tracing{};
 }
 
 namespace branches {
@@ -139,7 +139,7 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
     id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), count));
   } else {
     id = graph.add_input(std::move(type));
-    hidden.push_back({{}, dense});
+    hidden.push_back({{}, dense, tensor});
   }
   captured_.emplace(&node, id);
   alive_.push_back(tensor);
@@ -214,7 +214,7 @@ TracedVariable& Trace::state_of_variable(const Variable& variable) {
   auto found = variables_.find(variable.id());
   if (found != variables_.end()) return found->second;
   ValueId id = graph.add_input({variable.dtype(), variable.shape()});
-  hidden.push_back({variable, {}});
+  hidden.push_back({variable, {}, {}});
   variable_order_.push_back(variable.id());
   first_read_.emplace(variable.id(), id);
   return variables_.emplace(variable.id(), TracedVariable{variable, id, id}).first->second;

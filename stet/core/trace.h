@@ -112,6 +112,7 @@ class Trace {
   /// Variables may be made in the first run of a function only: made in every run, they would keep nothing.
   void note_created(const Variable& variable, Where where);
   bool may_create = false;
+  bool is_audit = false;
   std::vector<Variable> created;
 
   const std::string& function() const { return life_->function; }
@@ -121,7 +122,8 @@ class Trace {
   // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.
   struct HiddenInput {
     Variable variable;  // or
-    Tensor captured;
+    Tensor captured;    // dense
+    Tensor as_met;      // as tapes know it
   };
   std::vector<HiddenInput> hidden;
   const std::vector<std::uint64_t>& variable_order() const { return variable_order_; }

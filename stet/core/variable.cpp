@@ -11,6 +11,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
+#include "stet/core/variable_overlay.h"
 #include "stet/core/variable_state.h"
 
 namespace stet {
@@ -45,6 +46,14 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
   return tensor;
 }
 
+/// What this thread sees of it, outside of traces.
+Tensor seen_value(VariableState& state) {
+  if (VariableOverlay* overlay = VariableOverlay::current())
+    if (Tensor own = overlay->find(state.id); own.defined()) return own;
+  std::shared_lock lock(state.guard);
+  return state.value;
+}
+
 }  // namespace
 
 Variable::Variable(const Tensor& initial, VariableOptions options, Where where) {
@@ -74,11 +83,7 @@ Tensor Variable::read(Where where) const {
     if (state.trainable && tapes_open()) note_reading(read, state.id);
     return read;
   }
-  Tensor held;
-  {
-    std::shared_lock lock(state.guard);
-    held = state.value;
-  }
+  Tensor held = seen_value(state);
   return tapes_open() ? reading_of(held, state.id, state.trainable) : held;
 }
 
@@ -86,6 +91,10 @@ Tensor Variable::assign(const In& value, Where where) const {
   VariableState& state = defined_state(state_, "assign", where);
   Tensor next = fitting(state, value, "assign", where).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
+  if (VariableOverlay* overlay = VariableOverlay::current()) {
+    overlay->write(*this, next);
+    return next;
+  }
   std::lock_guard lock(state.guard);
   return state.value = next;
 }
@@ -95,6 +104,11 @@ Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what,
   Tensor change = fitting(state, value, what, where);
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
+  if (VariableOverlay* overlay = VariableOverlay::current()) {
+    Tensor next = op(In(seen_value(state), where), In(change, where));
+    overlay->write(*this, next);
+    return next;
+  }
   std::lock_guard lock(state.guard);
   return state.value = op(In(state.value, where), In(change, where));
 }
