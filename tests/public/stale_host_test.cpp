@@ -26,22 +26,18 @@ namespace {
 
 constexpr int last_audit = 1024;
 
-bool says_stale(const std::string& text) {
-  return text.find("host code") != std::string::npos || text.find(" stale") != std::string::npos;
-}
-
-/// Calls `call(1)`, `call(2)`, … up to the last audit. Empty: nothing was told.
+/// Calls `call(1)`, `call(2)`, … up to the last audit, and says what stet told: a TraceError of the comparison, or the
+/// report of an audit. Empty: nothing was told.
 std::string what_is_told(const std::function<void(int)>& call) {
-  ::testing::internal::CaptureStderr();
-  std::string error;
+  std::string told;
+  on_stale([&](const StaleEvent& event) { told += event.explanation; });
   try {
-    for (int n = 1; n <= last_audit; ++n) call(n);
-  } catch (const Error& told) {
-    error = told.what();
+    for (int n = 1; n <= last_audit && told.empty(); ++n) call(n);
+  } catch (const TraceError& error) {
+    told = error.what();
   }
-  std::string printed = ::testing::internal::GetCapturedStderr();
-  if (says_stale(error)) return error;
-  return says_stale(printed) ? printed : "";
+  on_stale({});
+  return told;
 }
 
 #define EXPECT_TOLD(...) EXPECT_NE(what_is_told(__VA_ARGS__), "")
@@ -51,7 +47,7 @@ const Tensor three = tensor({1.f, 2.f, 3.f});
 
 // --- coins, counters and clocks: every run is another
 
-TEST(StaleHost, DISABLED_ACoinBetweenTwoGraphs) {
+TEST(StaleHost, ACoinBetweenTwoGraphs) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 coin(seed);
     Function f = function("coin(x)", [&](Tensor x) { return coin() % 2 ? reverse(x, 0) : x; });
@@ -59,7 +55,7 @@ TEST(StaleHost, DISABLED_ACoinBetweenTwoGraphs) {
   }
 }
 
-TEST(StaleHost, DISABLED_ARareCoin) {
+TEST(StaleHost, ARareCoin) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     std::mt19937 coin(seed);
     Function f = function("rare(x)", [&](Tensor x) { return coin() % 4 == 0 ? x + 1 : x; });
@@ -73,7 +69,7 @@ TEST(StaleHost, ACoinAsANumber) {
   EXPECT_TOLD([&](int) { f(three); });
 }
 
-TEST(StaleHost, DISABLED_ACoinAsASize) {
+TEST(StaleHost, ACoinAsASize) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::mt19937 coin(seed);
     Function f = function("size(x)", [&](Tensor x) { return x[0] + zeros({1 + static_cast<int>(coin() % 2)}); });
@@ -81,13 +77,13 @@ TEST(StaleHost, DISABLED_ACoinAsASize) {
   }
 }
 
-TEST(StaleHost, DISABLED_AWarmUpByACounter) {
+TEST(StaleHost, AWarmUpByACounter) {
   int step = 0;
   Function f = function("warm(x)", [&](Tensor x) { return step++ < 3 ? x * 0.1f : x; });
   EXPECT_TOLD([&](int) { f(three); });
 }
 
-TEST(StaleHost, DISABLED_ALongWarmUpByACounterOutside) {
+TEST(StaleHost, ALongWarmUpByACounterOutside) {
   int step = 0;
   Function f = function("warm(x)", [&](Tensor x) { return step < 200 ? x * 0.1f : x; });
   EXPECT_TOLD([&](int) {
@@ -96,7 +92,7 @@ TEST(StaleHost, DISABLED_ALongWarmUpByACounterOutside) {
   });
 }
 
-TEST(StaleHost, DISABLED_AStaticLocalCounter) {
+TEST(StaleHost, AStaticLocalCounter) {
   Function f = function("counted(x)", [](Tensor x) {
     static int calls = 0;
     return ++calls > 8 ? x * 2 : x;
@@ -111,13 +107,13 @@ TEST(StaleHost, AClock) {
   EXPECT_TOLD([&](int) { f(three); });
 }
 
-TEST(StaleHost, DISABLED_ACounterInTheResult) {
+TEST(StaleHost, ACounterInTheResult) {
   int n = 0;
   Function f = function("tuple(x)", [&](Tensor x) { return std::tuple{x, ++n}; });
   EXPECT_TOLD([&](int) { f(three); });
 }
 
-TEST(StaleHost, DISABLED_AFloatInTheResult) {
+TEST(StaleHost, AFloatInTheResult) {
   float rate = 1;
   Function f = function("rate(x)", [&](Tensor x) { return std::tuple{x, rate}; });
   EXPECT_TOLD([&](int) {
@@ -143,7 +139,7 @@ TEST(StaleHost, ACounterInATensorOfHostValues) {
 
 // --- captures that change between calls
 
-TEST(StaleHost, DISABLED_ACapturedFloat) {
+TEST(StaleHost, ACapturedFloat) {
   float rate = 0.1f;
   Function f = function("f(x)", [&](Tensor x) { return x * rate; });
   EXPECT_TOLD([&](int n) {
@@ -152,7 +148,7 @@ TEST(StaleHost, DISABLED_ACapturedFloat) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedFloatLate) {
+TEST(StaleHost, ACapturedFloatLate) {
   float rate = 0.1f;
   Function f = function("f(x)", [&](Tensor x) { return x * rate; });
   EXPECT_TOLD([&](int n) {
@@ -161,7 +157,7 @@ TEST(StaleHost, DISABLED_ACapturedFloatLate) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedBool) {
+TEST(StaleHost, ACapturedBool) {
   bool training = true;
   Function f = function("f(x)", [&](Tensor x) { return training ? x * 2 : x; });
   EXPECT_TOLD([&](int n) {
@@ -171,7 +167,7 @@ TEST(StaleHost, DISABLED_ACapturedBool) {
 }
 
 enum class Mode { fast, exact };
-TEST(StaleHost, DISABLED_ACapturedEnum) {
+TEST(StaleHost, ACapturedEnum) {
   Mode mode = Mode::fast;
   Function f = function("f(x)", [&](Tensor x) { return mode == Mode::fast ? tanh(x) : x / (1 + abs(x)); });
   EXPECT_TOLD([&](int n) {
@@ -184,7 +180,7 @@ struct Configuration {
   float scale = 1;
   int layers = 1;
 };
-TEST(StaleHost, DISABLED_ACapturedStruct) {
+TEST(StaleHost, ACapturedStruct) {
   Configuration configuration;
   Function f = function("f(x)", [&](Tensor x) {
     for (int i = 0; i < configuration.layers; ++i) x = tanh(x * configuration.scale);
@@ -196,7 +192,7 @@ TEST(StaleHost, DISABLED_ACapturedStruct) {
   });
 }
 
-TEST(StaleHost, DISABLED_ASharedConfigurationCapturedByValue) {
+TEST(StaleHost, ASharedConfigurationCapturedByValue) {
   auto configuration = std::make_shared<Configuration>();
   Function f = function("f(x)", [=](Tensor x) { return x * configuration->scale; });
   EXPECT_TOLD([&](int n) {
@@ -205,7 +201,7 @@ TEST(StaleHost, DISABLED_ASharedConfigurationCapturedByValue) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedVector) {
+TEST(StaleHost, ACapturedVector) {
   std::vector<float> weights{1, 2};
   Function f = function("f(x)", [&](Tensor x) {
     Tensor out = x * 0;
@@ -218,7 +214,7 @@ TEST(StaleHost, DISABLED_ACapturedVector) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedString) {
+TEST(StaleHost, ACapturedString) {
   std::string activation = "relu";
   Function f = function("f(x)", [&](Tensor x) { return activation == "relu" ? relu(x) : sigmoid(x); });
   EXPECT_TOLD([&](int n) {
@@ -227,7 +223,7 @@ TEST(StaleHost, DISABLED_ACapturedString) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedOptional) {
+TEST(StaleHost, ACapturedOptional) {
   std::optional<float> clip;
   Function f = function("f(x)", [&](Tensor x) { return clip ? minimum(x, *clip) : x; });
   EXPECT_TOLD([&](int n) {
@@ -236,7 +232,7 @@ TEST(StaleHost, DISABLED_ACapturedOptional) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedMap) {
+TEST(StaleHost, ACapturedMap) {
   std::unordered_map<std::string, float> rates{{"bias", 0.5f}};
   Function f = function("f(x)", [&](Tensor x) { return x * (rates.contains("kernel") ? rates["kernel"] : 1.f); });
   EXPECT_TOLD([&](int n) {
@@ -245,7 +241,7 @@ TEST(StaleHost, DISABLED_ACapturedMap) {
   });
 }
 
-TEST(StaleHost, DISABLED_ACapturedTensorReplaced) {
+TEST(StaleHost, ACapturedTensorReplaced) {
   for (int size : {3, 40}) {
     Tensor mask = ones({size});
     Function f = function("f(x)", [&](Tensor x) { return x * mask; });
@@ -256,7 +252,7 @@ TEST(StaleHost, DISABLED_ACapturedTensorReplaced) {
   }
 }
 
-TEST(StaleHost, DISABLED_ACapturedVariableReplaced) {
+TEST(StaleHost, ACapturedVariableReplaced) {
   Variable v(ones({3}));
   Function f = function("f(x)", [&](Tensor x) { return x * v; });
   EXPECT_TOLD([&](int n) {
@@ -265,7 +261,7 @@ TEST(StaleHost, DISABLED_ACapturedVariableReplaced) {
   });
 }
 
-TEST(StaleHost, DISABLED_AListOfVariablesThatGrew) {
+TEST(StaleHost, AListOfVariablesThatGrew) {
   std::vector<Variable> variables{Variable(ones({3}))};
   Function f = function("f(x)", [&](Tensor x) {
     for (const Variable& v : variables) x = x * v;
@@ -277,7 +273,7 @@ TEST(StaleHost, DISABLED_AListOfVariablesThatGrew) {
   });
 }
 
-TEST(StaleHost, DISABLED_ALayerReplaced) {
+TEST(StaleHost, ALayerReplaced) {
   keras::Layer layer = keras::Dense(2);
   Function f = function("f(x)", [&](Tensor x) { return layer(x); });
   Tensor x = ones({2, 3});
@@ -290,7 +286,7 @@ TEST(StaleHost, DISABLED_ALayerReplaced) {
   });
 }
 
-TEST(StaleHost, DISABLED_ALayerReplacedByOneThatIsNotBuilt) {
+TEST(StaleHost, ALayerReplacedByOneThatIsNotBuilt) {
   keras::Layer layer = keras::Dense(2);
   Function f = function("f(x)", [&](Tensor x) { return layer(x); });
   Tensor x = ones({2, 3});
@@ -300,7 +296,7 @@ TEST(StaleHost, DISABLED_ALayerReplacedByOneThatIsNotBuilt) {
   });
 }
 
-TEST(StaleHost, DISABLED_ALayerAddedToAModel) {
+TEST(StaleHost, ALayerAddedToAModel) {
   keras::Sequential model{keras::Input({3}), keras::Dense(2)};
   Function f = function("f(x)", [=](Tensor x) { return model(x); });
   Tensor x = ones({2, 3});
@@ -314,7 +310,7 @@ struct Gate : keras::CustomLayer {
   bool open = true;
   Tensor call(const Tensor& x, const keras::Context&) override { return open ? x : x * 0; }
 };
-TEST(StaleHost, DISABLED_AMemberOfALayer) {
+TEST(StaleHost, AMemberOfALayer) {
   auto gate = keras::make<Gate>();
   Function f = function("f(x)", [=](Tensor x) { return gate(x); });
   EXPECT_TOLD([&](int n) {
@@ -324,7 +320,7 @@ TEST(StaleHost, DISABLED_AMemberOfALayer) {
 }
 
 bool global_flag = false;
-TEST(StaleHost, DISABLED_AGlobalFlag) {
+TEST(StaleHost, AGlobalFlag) {
   global_flag = false;
   Function f = function("f(x)", [](Tensor x) { return global_flag ? -x : x; });
   EXPECT_TOLD([&](int n) {
@@ -334,7 +330,7 @@ TEST(StaleHost, DISABLED_AGlobalFlag) {
 }
 
 thread_local int per_thread = 0;
-TEST(StaleHost, DISABLED_AThreadLocal) {
+TEST(StaleHost, AThreadLocal) {
   per_thread = 1;
   Function f = function("f(x)", [](Tensor x) { return x * per_thread; });
   EXPECT_TOLD([&](int n) {
@@ -346,7 +342,7 @@ TEST(StaleHost, DISABLED_AThreadLocal) {
   });
 }
 
-TEST(StaleHost, DISABLED_AnEnvironmentVariable) {
+TEST(StaleHost, AnEnvironmentVariable) {
   ::unsetenv("STALE_HOST_TEST");
   Function f = function("f(x)", [](Tensor x) { return std::getenv("STALE_HOST_TEST") ? -x : x; });
   EXPECT_TOLD([&](int n) {
@@ -356,7 +352,7 @@ TEST(StaleHost, DISABLED_AnEnvironmentVariable) {
   ::unsetenv("STALE_HOST_TEST");
 }
 
-TEST(StaleHost, DISABLED_TheContentOfAFile) {
+TEST(StaleHost, TheContentOfAFile) {
   std::string path = ::testing::TempDir() + "stale_host_test.txt";
   std::ofstream(path) << 2.f;
   Function f = function("f(x)", [=](Tensor x) {
@@ -370,7 +366,7 @@ TEST(StaleHost, DISABLED_TheContentOfAFile) {
   });
 }
 
-TEST(StaleHost, DISABLED_AnOrderOfAddresses) {
+TEST(StaleHost, AnOrderOfAddresses) {
   // The order of two objects in memory decides; between calls they change places.
   std::vector<std::unique_ptr<float>> parts;
   parts.push_back(std::make_unique<float>(2.f));
@@ -387,7 +383,7 @@ TEST(StaleHost, DISABLED_AnOrderOfAddresses) {
   });
 }
 
-TEST(StaleHost, DISABLED_AStdFunctionReplaced) {
+TEST(StaleHost, AStdFunctionReplaced) {
   std::function<Tensor(Tensor)> activation = [](Tensor x) { return relu(x); };
   Function f = function("f(x)", [&](Tensor x) { return activation(x); });
   EXPECT_TOLD([&](int n) {
@@ -396,7 +392,7 @@ TEST(StaleHost, DISABLED_AStdFunctionReplaced) {
   });
 }
 
-TEST(StaleHost, DISABLED_AnInnerFunctionReplaced) {
+TEST(StaleHost, AnInnerFunctionReplaced) {
   Function inner = function("inner(x)", [](Tensor x) { return relu(x); });
   Function f = function("f(x)", [&](Tensor x) { return inner(x); });
   EXPECT_TOLD([&](int n) {
@@ -405,7 +401,7 @@ TEST(StaleHost, DISABLED_AnInnerFunctionReplaced) {
   });
 }
 
-TEST(StaleHost, DISABLED_AValueReadInAnInitScope) {
+TEST(StaleHost, AValueReadInAnInitScope) {
   Variable v(full({}, 2));
   Function f = function("f(x)", [&](Tensor x) {
     float now = 0;
@@ -431,7 +427,7 @@ TEST(StaleHost, DISABLED_TheSeedSetInside) {
 
 // --- host state and branches
 
-TEST(StaleHost, DISABLED_WrittenOnOneSideOfACond) {
+TEST(StaleHost, WrittenOnOneSideOfACond) {
   Function f = function("f(x)", [](Tensor x) {
     int k = 0;
     Tensor y = cond(
@@ -449,7 +445,21 @@ TEST(StaleHost, DISABLED_WrittenOnOneSideOfACond) {
   EXPECT_TOLD([&](int) { f(three); });
 }
 
-TEST(StaleHost, DISABLED_WrittenOnOneSideOfAnIfInAScope) {
+TEST(StaleHost, WrittenOnOneSideOfAnIfInAScope) {
+  Function f = function("f(x)", [](Tensor x) {
+    std::vector<float> seen;
+    scope([&] {
+      seen.clear();
+      if (sum(x) > 0.f) seen.push_back(2);
+    });
+    for (float s : seen) x = x * s;
+    return x;
+  });
+  EXPECT_TOLD([&](int) { f(three); });
+}
+
+// The scope is run for both sides, in either order, and one of them adds: afterwards there is always one.
+TEST(StaleHost, DISABLED_AddedToOnOneSideOfAnIfInAScope) {
   Function f = function("f(x)", [](Tensor x) {
     std::vector<float> seen;
     scope([&] {
@@ -474,7 +484,7 @@ TEST(StaleHost, AMemberWrittenOnOneSide) {
   EXPECT_TOLD([&](int) { f(three); });
 }
 
-TEST(StaleHost, DISABLED_ACoinOnOneSide) {
+TEST(StaleHost, ACoinOnOneSide) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::mt19937 coin(seed);
     Function f = function("f(x)", [&](Tensor x) {
@@ -485,7 +495,7 @@ TEST(StaleHost, DISABLED_ACoinOnOneSide) {
   }
 }
 
-TEST(StaleHost, DISABLED_ADifferentNumberOfDraws) {
+TEST(StaleHost, ADifferentNumberOfDraws) {
   int n = 0;
   Function f = function("f(x)", [&](Tensor x) {
     for (int i = 0; i < n; ++i) random::uniform({1});
@@ -497,7 +507,7 @@ TEST(StaleHost, DISABLED_ADifferentNumberOfDraws) {
   });
 }
 
-TEST(StaleHost, DISABLED_AnEffectThatComesLate) {
+TEST(StaleHost, AnEffectThatComesLate) {
   Variable v(zeros({3}));
   bool write = false;
   Function f = function("f(x)", [&](Tensor x) {
@@ -510,7 +520,7 @@ TEST(StaleHost, DISABLED_AnEffectThatComesLate) {
   });
 }
 
-TEST(StaleHost, DISABLED_AnErrorThatComesLate) {
+TEST(StaleHost, AnErrorThatComesLate) {
   bool broken = false;
   Function f = function("f(x)", [&](Tensor x) {
     if (broken) throw std::runtime_error("host code is broken");
@@ -522,14 +532,14 @@ TEST(StaleHost, DISABLED_AnErrorThatComesLate) {
   });
 }
 
-TEST(StaleHost, DISABLED_InTheSecondTraceOnly) {
+TEST(StaleHost, InTheSecondTraceOnly) {
   int k = 0;
   Function f = function("f(x)", [&](Tensor x) { return x.rank() == 2 ? x * static_cast<float>(++k) : x; });
   f(three);
   EXPECT_TOLD([&](int) { f(ones({2, 2})); });
 }
 
-TEST(StaleHost, DISABLED_TheTypeOfAConstant) {
+TEST(StaleHost, TheTypeOfAConstant) {
   bool wide = false;
   Function f = function("f(x)", [&](Tensor x) { return wide ? cast(x, f64) : x; });
   EXPECT_TOLD([&](int n) {
