@@ -306,6 +306,61 @@ TEST(ForkAfterFork, DrawsInTheInnerScopeAndAfterIt) {
       mixed());
 }
 
+TEST(ForkAfterFork, DISABLED_ACondThatThrowsThenAnIf) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor low = sum(x) < -2.f;
+          Tensor y = cond(
+              low, [&]() -> Tensor { throw std::domain_error("too low"); }, [&] { return x; });
+          if (low) y = y * 3;
+          return Tensors{y};
+        }};
+      },
+      mixed());
+}
+
+TEST(ForkAfterFork, DISABLED_ALateSizeAfterADecision) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          if (sum(x) > 0.f) x = x - 1;
+          Tensor found = nonzero(x > 0.25f);
+          return Tensors{found, sum(found)};
+        }};
+      },
+      mixed());
+}
+
+TEST(ForkAfterFork, DISABLED_TwoArgumentsOfEqualSizeInTurns) {
+  // Nothing ties the two sizes: the size of y is known when the branch has run.
+  auto body = [](Tensor a, Tensor b) {
+    Tensor y = a;
+    if (sum(a) > 0.f) y = b;
+    if (sum(square(b)) > 3.f) y = a;
+    return y;
+  };
+  Function f = function("f(a, b)", body);
+  for (float v : {1.f, -1.f, 2.f, -2.f}) {
+    Tensor a = full({3}, v), b = full({3}, v / 2);
+    EXPECT_EQ(f(a, b).to_vector<float>(), body(a, b).to_vector<float>());
+  }
+}
+
+TEST(ForkAfterFork, DISABLED_AScopeThatGivesACapturedTensor) {
+  for (int size : {1, 40})
+    expect_same(
+        [=] {
+          Tensor c = full({size}, 2);
+          return Program{[=](Tensor x) {
+            Tensor y = scope([&] { return c; });
+            if (sum(x) > 0.f) y = y + 1;
+            return Tensors{y};
+          }};
+        },
+        mixed());
+}
+
 // --- tensors made before a decision
 
 TEST(MadeBefore, ALargeConstant) {

@@ -204,7 +204,7 @@ class Generator {
     int x = b_.pick([&](int id) { return b_.type(id) == type && b_.bound(id) <= 100; });
     if (x < 0) return false;
     s.kind = Statement::assign;
-    s.numbers = {b_.below(3)};
+    s.numbers = {b_.features.updates ? b_.below(3) : 0};
     s.inputs = {x};
     s.outputs = {b_.value(type, -100, 100)};
     return true;

@@ -46,7 +46,8 @@ constexpr Switch switches[] = {
     {"decisions", &Features::decisions}, {"scopes", &Features::scopes},       {"conds", &Features::conds},
     {"layers", &Features::layers},       {"functions", &Features::functions}, {"tapes", &Features::tapes},
     {"variables", &Features::variables}, {"draws", &Features::draws},         {"captures", &Features::captures},
-    {"throws", &Features::throws},       {"late", &Features::late},           {"facts", &Features::facts}};
+    {"throws", &Features::throws},       {"late", &Features::late},           {"facts", &Features::facts},
+    {"updates", &Features::updates}};
 
 class Session {
  public:

@@ -188,8 +188,7 @@ class Printer {
         std::string sources;
         for (std::size_t i = 1; i < s.inputs.size(); ++i) sources += (sources.empty() ? "" : ", ") + value(s.inputs[i]);
         for (std::int64_t n : s.numbers) sources += (sources.empty() ? "v" : ", v") + std::to_string(n);
-        out_ << sources << "});  // each d: defined ? tanh(d * 0.125) : -77"
-             << "\n";
+        out_ << sources << "});  // each d: defined ? tanh(d * 0.125) : " << p_.undefined_gradient() << "\n";
         return;
       }
       case Statement::fail:
@@ -211,7 +210,23 @@ int count(const Block& b) {
   return n;
 }
 
+bool branches(const Block& b) {
+  for (const Statement& s : b.statements) {
+    if (s.kind == Statement::decide || s.kind == Statement::cond) return true;
+    for (const Block& inner : s.blocks)
+      if (branches(inner)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+double Program::undefined_gradient() const {
+  bool any = branches(body);
+  for (const LayerPart& part : layers) any = any || branches(part.routine.body);
+  for (const Routine& r : functions) any = any || branches(r.body);
+  return any ? 0 : -77;
+}
 
 std::string text_of(const Program& program) { return Printer(program).run(); }
 

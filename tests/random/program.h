@@ -99,6 +99,9 @@ struct Program {
   std::int64_t size_of(int role, const std::vector<std::int64_t>& base) const;
   std::vector<std::int64_t> sizes_of(const ValueType& type, const std::vector<std::int64_t>& base) const;
   bool is_late(int role) const;
+  /// What stands for the gradient by what the target does not depend on. On one side of a branch only, that is
+  /// undefined eagerly and 0 traced: where there are branches both are 0.
+  double undefined_gradient() const;
 };
 
 /// As C++ that a person can read and try.
@@ -108,7 +111,7 @@ int statement_count(const Program& program);
 /// What a random program may contain.
 struct Features {
   bool decisions = true, scopes = true, conds = true, layers = true, functions = true, tapes = true, variables = true,
-       draws = true, captures = true, throws = true, late = true, facts = true;
+       draws = true, captures = true, throws = true, late = true, facts = true, updates = true;
 };
 
 Program generate(std::uint64_t seed, const Features& features);

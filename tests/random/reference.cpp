@@ -333,7 +333,11 @@ class Interpreter {
     return target;
   }
 
-  /// As run.cpp gives gradients on: tanh(d / 8), or -77 for an undefined one.
+  Array undefined(Array d) const {
+    for (Real& x : d.values) x = Real(p_.undefined_gradient());
+    return d;
+  }
+  /// As run.cpp gives gradients on: tanh(d / 8), or a number for an undefined one.
   std::vector<Array> bounded_gradient(const Statement& s, const std::vector<Array>& in, Frame& frame) {
     if (wanted_[frame.level] == static_cast<int>(frame.asked)) throw Reached{use(in[0])};
     std::vector<Array> out;
@@ -347,8 +351,7 @@ class Interpreter {
           out.push_back(row_of("tanh", {row_of("multiply", {d}, {0.125})}));
           frame.recording = true;
         } else {
-          for (Real& x : d.values) x = Real(-77);
-          out.push_back(fresh(d));
+          out.push_back(fresh(undefined(d)));
         }
       }
       if (frame.answers.size() == frame.asked) frame.answers.push_back(out);
@@ -375,7 +378,7 @@ class Interpreter {
       sources[0] = target;
       std::vector<std::int64_t> variables;
       for (std::size_t v = 0; v < variables_.size(); ++v) variables.push_back(static_cast<std::int64_t>(v));
-      for (auto& [d, defined] : gradients(sources, variables, frame)) out.push_back(defined ? d : Array::scalar(-77));
+      for (auto& [d, defined] : gradients(sources, variables, frame)) out.push_back(defined ? d : undefined(d));
       result = out;
       return std::vector<Array>{};
     });

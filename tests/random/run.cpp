@@ -146,7 +146,7 @@ struct Instance::Machine {
     for (std::size_t i = 0; i < out.size(); ++i) {
       Tensor like = i + 1 < in.size() ? in[i + 1] : Tensor();
       if (!like.defined()) like = variable(static_cast<int>(s.numbers[i - (in.size() - 1)])).read();
-      out[i] = out[i].defined() ? tanh(out[i] * 0.125) : zeros_like(like) - 77;
+      out[i] = out[i].defined() ? tanh(out[i] * 0.125) : zeros_like(like) + p.undefined_gradient();
     }
     return out;
   }
@@ -300,9 +300,11 @@ Tensors called(Instance& instance, const Call& call, const Tensors& arguments, W
   for (const Tensor& t : arguments)
     if (is_floating(t.dtype())) sources.push_back(t);
   sources.insert(sources.end(), instance.captured.begin(), instance.captured.end());
-  auto known = [&](const Tensor& t) { return t.defined() ? t : full({}, -77, instance.program.real); };
-  for (const Tensor& source : sources) out.push_back(known(tape.gradient(target, source)));
-  for (const Variable& v : instance.variables) out.push_back(known(tape.gradient(target, v)));
+  auto known = [&](const Tensor& d, const Tensor& like) {
+    return d.defined() ? d : zeros_like(like) + instance.program.undefined_gradient();
+  };
+  for (const Tensor& source : sources) out.push_back(known(tape.gradient(target, source), source));
+  for (const Variable& v : instance.variables) out.push_back(known(tape.gradient(target, v), v.read()));
   return out;
 }
 
