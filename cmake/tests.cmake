@@ -36,8 +36,15 @@ endif()
 file(GLOB random_program_sources CONFIGURE_DEPENDS tests/random/*.cpp)
 add_executable(stet_random_programs ${random_program_sources})
 target_link_libraries(stet_random_programs PRIVATE stet_options stet::stet)
-add_test(NAME random_programs COMMAND stet_random_programs --without late,throws,captures,updates)
+add_test(NAME random_programs COMMAND stet_random_programs --without decisions,conds,late,updates,audits)
 set_tests_properties(random_programs PROPERTIES TIMEOUT 600)
+
+# Once more with every trace's first call, and every audit, checked against the same code run eagerly.
+if(public_test_sources)
+  add_test(NAME stet_public_tests_verified COMMAND stet_public_tests --gtest_brief=1
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(stet_public_tests_verified PROPERTIES TIMEOUT 1200 ENVIRONMENT "STET_VERIFY=1")
+endif()
 
 # Below core/ sizes cannot be compared with ==: the file compiles, and with the comparison in it does not.
 set(dim_comparison ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR} tests/layers/dim_comparison.cpp)

@@ -242,7 +242,7 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
           std::vector<Tensor> values = arguments;
           for (std::size_t i = 0; i < values.size(); ++i) {
             bool is_variable = i < variables.size() && variables[i].defined();
-            if (is_variable) values[i] = reading_of(values[i], variables[i].id(), variables[i].trainable());
+            if (is_variable) trace.note_variable(variables[i].id(), values[i]);
             if (!followed[i]) continue;
             if (!is_variable) tape.watch(values[i]);
             sources.push_back(is_variable ? Source(variables[i]) : Source(values[i]));
@@ -353,14 +353,17 @@ std::shared_ptr<GradientPair> CalledGraph::pair_for(const std::vector<Tensor>& i
 }
 
 std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
+  const std::size_t tapes = recording_tapes();
+  // What is followed of a Variable is what the graph reads of it, not the memory that comes in.
   std::vector<bool> followed;
-  for (const Tensor& input : given) followed.push_back(tapes_following(input) > 0);
-  std::size_t tapes = 0;
-  for (const Tensor& input : given) tapes = std::max(tapes, tapes_following(input));
-  if (tapes > 0 && (tapes > 1 || recording_tapes() > 1 || has_late_sizes(graph_))) return replay(graph_, given);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    followed.push_back(tapes > 0 && (is_variable(i) ? variables_[i].trainable() && is_floating(given[i].dtype())
+                                                    : tapes_following(given[i]) > 0));
+  const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
+  if (seen && (tapes > 1 || has_late_sizes(graph_))) return replay(graph_, given);
   std::vector<Tensor> inputs;
   for (const Tensor& input : given) inputs.push_back(input.contiguous());
-  if (tapes == 0) return run_plain(inputs);
+  if (!seen) return run_plain(inputs);
   std::shared_ptr<GradientPair> pair = pair_for(inputs, followed);
   pair->calls.fetch_add(1, std::memory_order_relaxed);
   std::vector<Tensor> all = followed_by(inputs, pair->captured);
@@ -374,7 +377,10 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
                  results.end());
   results.resize(pair->has_gradient.size());
   PairAttributes attributes{pair};
-  tell_tapes(called_graph_row, given, AttributesView{&pair_attributes, &attributes}, std::move(outputs));
+  std::vector<Tensor> known = given;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (followed[i] && is_variable(i)) known[i] = reading_of(known[i], variables_[i].id(), true);
+  tell_tapes(called_graph_row, std::move(known), AttributesView{&pair_attributes, &attributes}, std::move(outputs));
   return results;
 }
 

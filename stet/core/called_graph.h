@@ -44,9 +44,9 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
         variables_(std::move(variables)),
         differentiable_(differentiable) {}
 
-  /// Runs it on dense tensors, `inputs` being what tapes know them as, and tells the tapes. Gives all results, in fresh
-  /// memory. With one tape that follows an input, a forward and a backward program are made once for all sizes, and
-  /// only what the backward one needs is kept; several tapes (higher derivatives), and graphs whose sizes depend on
+  /// Runs it on tensors as tapes know them (of a Variable, what it holds), and tells the tapes. Gives all results, in
+  /// fresh memory. With one tape that follows an input, a forward and a backward program are made once for all sizes,
+  /// and only what the backward one needs is kept; several tapes (higher derivatives), and graphs whose sizes depend on
   /// values, see the ops one by one.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs);
 
@@ -54,6 +54,7 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
 
  private:
   friend struct GradientPair;
+  bool is_variable(std::size_t input) const { return input < variables_.size() && variables_[input].defined(); }
   std::vector<Tensor> run_plain(const std::vector<Tensor>& inputs);
   std::shared_ptr<struct GradientPair> pair_for(const std::vector<Tensor>& inputs, const std::vector<bool>& followed);
 

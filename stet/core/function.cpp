@@ -18,6 +18,7 @@
 #include "stet/core/trace.h"
 #include "stet/core/trace_cache.h"
 #include "stet/core/variable_overlay.h"
+#include "stet/core/verify_call.h"
 
 namespace stet {
 namespace {
@@ -179,6 +180,7 @@ std::shared_ptr<Entry> FunctionBase::State::audited(std::shared_ptr<Entry> entry
       return cache.find_or_make(call, [&](bool) { return make_entry(call); });
     default:
       entry->next_audit = UINT64_MAX;
+      entry->stale = true;
       tell_stale({name, std::move(explanation)});
       return entry;
   }
@@ -244,7 +246,10 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   MissedCall missed{state.name, state.arguments, leaves, owners, key, tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(missed, [&](bool) { return state.make_entry(missed); });
+  bool first = entry->calls.load(std::memory_order_relaxed) == 0;
+  bool check = verifies_all() && (first || entry->audit_is_due());
   entry = state.audited(std::move(entry), missed);
+  if (check && !entry->stale) verify_call(*entry, state.host, missed, first);
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);
@@ -266,6 +271,21 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   }
   results.form = &entry->result_form;
   results.owner = std::move(entry);
+}
+
+void FunctionBase::check(Leaves leaves, std::vector<int> owners, Where where) const {
+  std::shared_ptr<State> kept = this->state("verify", where);
+  State& state = *kept;
+  if (current_trace())
+    throw TraceError(error_text(text("verify: '", state.name, "' cannot be verified while a function is traced"), where,
+                                "call verify outside of traced code"));
+  state.check_arguments(leaves, owners, where);
+  if (!state.options.signature.empty()) state.check_signature(leaves, owners, where);
+  std::vector<Tensor> tensors = tensors_of(leaves, where);
+  std::vector<LeafKey> key = keys_of(leaves);
+  MissedCall call{state.name, state.arguments, leaves, owners, key, tensors, where};
+  std::shared_ptr<Entry> entry = state.cache.find_or_make(call, [&](bool) { return state.make_entry(call); });
+  verify_call(*entry, state.host, call, true);
 }
 
 bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) const {

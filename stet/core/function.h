@@ -55,6 +55,7 @@ class STET_API FunctionBase {
   /// Serves a call whose like this thread has served just before. False: nothing was done.
   bool hit(const LeafViews& arguments, Results& results, Where where) const;
   void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
+  void check(Leaves arguments, std::vector<int> leaf_arguments, Where where) const;
 
  private:
   /// UserError naming the operation if this Function was moved from.
@@ -97,8 +98,21 @@ class Function<R(A...)> : public FunctionBase {
     }
   }
 
+  /// Runs the call both ways, traced and compiled, and eagerly, on the state as it is and without changing it, and
+  /// compares results, Variables and gradients: VerifyError names what differs. For when you are in doubt;
+  /// STET_VERIFY=1 in the environment does it for the first call of every trace and for every audited call.
+  void verify(A... arguments, Where where = Where::here()) const {
+    auto [leaves, owners] = flattened(arguments...);
+    check(std::move(leaves), std::move(owners), where);
+  }
+
  private:
   void miss(Results& results, Where where, const std::remove_cvref_t<A>&... arguments) const {
+    auto [leaves, owners] = flattened(arguments...);
+    call(std::move(leaves), std::move(owners), results, where);
+  }
+  /// The arguments as leaves, and for each leaf the number of its argument.
+  static std::pair<Leaves, std::vector<int>> flattened(const std::remove_cvref_t<A>&... arguments) {
     Leaves leaves;
     std::vector<int> owners;
     int number = 0;
@@ -107,7 +121,7 @@ class Function<R(A...)> : public FunctionBase {
       owners.resize(leaves.size(), number++);
     };
     (one(arguments), ...);
-    call(std::move(leaves), std::move(owners), results, where);
+    return {std::move(leaves), std::move(owners)};
   }
   static HostCode erased(std::function<R(A...)> callable) {
     return [callable = std::move(callable)](const Leaves& leaves) {
@@ -154,6 +168,12 @@ template <class Signature, class F>
 requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable,
                                                          FunctionOptions options = {}, Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
+}
+
+/// f.verify(arguments…).
+template <class R, class... A>
+void verify(const Function<R(A...)>& f, std::type_identity_t<A>... arguments, Where where = Where::here()) {
+  f.verify(arguments..., where);
 }
 
 /// While it lives, a second or later trace on this thread throws RetraceError instead.

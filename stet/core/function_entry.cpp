@@ -205,6 +205,17 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
     if (next[r - own].defined()) std::swap(variables.written[r - own]->value, next[r - own]);
 }
 
+std::vector<Tensor> Entry::variable_values() const {
+  VariableLocks locks(variables.locks);
+  VariableOverlay* overlay = VariableOverlay::current();
+  std::vector<Tensor> out;
+  for (const Variable& variable : used) {
+    Tensor own = overlay ? overlay->find(variable.id()) : Tensor();
+    out.push_back(own.defined() ? own : state_of(variable).value);
+  }
+  return out;
+}
+
 void run_under_tape(Entry& entry, const std::string& function, const std::vector<Tensor>& given, ResultTensors& results,
                     Where where) {
   std::shared_ptr<CalledGraph> called = entry.under_tapes(function);
@@ -218,8 +229,7 @@ void run_under_tape(Entry& entry, const std::string& function, const std::vector
       continue;
     }
     Tensor held = overlay ? overlay->find(input.variable.id()) : Tensor();
-    inputs.push_back(reading_of(held.defined() ? held : state_of(input.variable).value, input.variable.id(),
-                                input.variable.trainable()));
+    inputs.push_back(held.defined() ? held : state_of(input.variable).value);
   }
   std::vector<Tensor> values = called->run(inputs);
   std::size_t own = values.size() - entry.written.size();

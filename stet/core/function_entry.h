@@ -53,6 +53,10 @@ struct Entry : TracedRun {
   double trace_milliseconds = 0, compile_milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> next_audit{UINT64_MAX};  // the number of the next call that is audited
+  std::atomic<bool> stale = false;                    // an audit said so, and it serves on
+  bool audit_is_due() const {
+    return calls.load(std::memory_order_relaxed) + 1 >= next_audit.load(std::memory_order_relaxed);
+  }
 
   /// The symbols' values if a call fits: same leaves, and sizes that obey the facts. `tensors` are the tensors among
   /// the leaves, dense.
@@ -65,6 +69,8 @@ struct Entry : TracedRun {
   /// The trace as tapes see it, made when it is first asked for.
   std::shared_ptr<CalledGraph> under_tapes(const std::string& function);
   std::vector<GradientPairFacts> pairs() const;
+  /// What the Variables that it uses hold at one moment.
+  std::vector<Tensor> variable_values() const;
   /// Fills in what calls need of Variables and captured tensors.
   void collect_hidden();
 

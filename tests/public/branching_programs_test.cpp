@@ -361,6 +361,43 @@ TEST(ForkAfterFork, DISABLED_AScopeThatGivesACapturedTensor) {
         mixed());
 }
 
+TEST(ForkAfterFork, DISABLED_AConstantSizeBesideAnArgumentsSize) {
+  expect_same(
+      [] {
+        Variable v(zeros({3}));
+        return Program{[=](Tensor x) {
+                         Tensor k = full({3}, 0.5), z = k;
+                         if (sum(x) > 0.f) z = x;
+                         Tensor y = cond(
+                             sum(square(x)) > 3.f,
+                             [&] {
+                               v.assign(tanh(z));
+                               return k;
+                             },
+                             [&] { return x; });
+                         return Tensors{y};
+                       },
+                       {v}};
+      },
+      {tensor({1.f, 2.f, 3.f}), tensor({-1.f, -2.f, 0.5f}), tensor({-1.f, 0.f, 0.5f})});
+}
+
+TEST(ForkAfterFork, DISABLED_AnIfThatGivesNothingThenATensor) {
+  MakeProgram make = [] {
+    Variable v(zeros({}));
+    return Program{[=](Tensor x) {
+                     if (sum(x) > 0.f) {
+                     }
+                     Tensor y = zeros({x.dim(0), x.dim(0)});
+                     if (sum(square(x)) > 3.f) v.assign(sum(x));
+                     return Tensors{y};
+                   },
+                   {v}};
+  };
+  expect_same(make, mixed());
+  expect_same_gradients(make, mixed());
+}
+
 // --- tensors made before a decision
 
 TEST(MadeBefore, ALargeConstant) {
@@ -459,6 +496,20 @@ TEST(MadeBefore, LargeBetweenAnInnerScopeAndADecision) {
           Tensor weights = ones({3, 7});
           if (sum(y) > 4.f) return Tensors{weights * sum(y)};
           return Tensors{weights};
+        }};
+      },
+      mixed());
+}
+
+TEST(MadeBefore, DISABLED_LargeOnBothSidesOfACondBeforeAnIf) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor high = sum(x) > 0.f;
+          Tensor y = cond(
+              high, [&] { return full({20}, 1); }, [&] { return full({20}, 2); });
+          if (high) y = y * sum(x);
+          return Tensors{y};
         }};
       },
       mixed());

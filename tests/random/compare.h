@@ -1,5 +1,6 @@
 // What must be the same: reference = eager = traced.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,7 +21,7 @@ struct Counts {
 /// Runs the program in the given way and says how eager and traced, or eager and the reference, differ.
 std::optional<Difference> difference(const Program& program, Way way, Counts* counts = nullptr);
 
-/// A smaller program that differs in the same way.
-Program shrunk(const Program& program, Way way, const std::string& kind);
+/// A smaller program that still fails.
+Program shrunk(const Program& program, const std::function<bool(const Program&)>& fails);
 
 }  // namespace stet::random_programs

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <mutex>
 #include <random>
 #include <set>
 
@@ -47,7 +48,7 @@ constexpr Switch switches[] = {
     {"layers", &Features::layers},       {"functions", &Features::functions}, {"tapes", &Features::tapes},
     {"variables", &Features::variables}, {"draws", &Features::draws},         {"captures", &Features::captures},
     {"throws", &Features::throws},       {"late", &Features::late},           {"facts", &Features::facts},
-    {"updates", &Features::updates}};
+    {"updates", &Features::updates},     {"audits", &Features::audits}};
 
 class Session {
  public:
@@ -55,6 +56,10 @@ class Session {
 
   int run() {
     on_retrace([](const RetraceEvent&) {});
+    on_stale([this](const StaleEvent& event) {  // all programs are functions of their arguments
+      std::lock_guard lock(guard_);
+      if (options_.features.audits) accusation_ = event.explanation;
+    });
     set_thread_count(1);  // small programs, and other tests beside them
     auto start = std::chrono::steady_clock::now();
     auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -83,7 +88,11 @@ class Session {
   }
   std::optional<Difference> tried(const Program& program, Way way) {
     try {
-      return difference(program, way, &counts_);
+      accusation_.clear();
+      std::optional<Difference> found = difference(program, way, &counts_);
+      std::lock_guard lock(guard_);
+      if (!found && !accusation_.empty()) found = Difference{way, "falsely accused: " + accusation_, "accused"};
+      return found;
     } catch (const std::exception& error) {
       return Difference{way, std::string("outside of a call: ") + error.what(), "outside"};
     }
@@ -94,7 +103,10 @@ class Session {
       std::cout << "seed " << program.seed << " " << name_of(found.way) << ": " << found.text << "\n" << std::endl;
       return;  // like one that was shown
     }
-    Program small = shrunk(program, found.way, found.kind);
+    Program small = shrunk(program, [&](const Program& smaller) {
+      std::optional<Difference> now = tried(smaller, found.way);
+      return now && now->kind == found.kind;
+    });
     std::optional<Difference> now = tried(small, found.way);
     std::cout << "--- seed " << program.seed << " (--program " << program.seed << "), " << name_of(found.way) << "\n"
               << (now ? now->text : found.text) << "\n"
@@ -104,6 +116,8 @@ class Session {
   Options options_;
   Counts counts_;
   std::set<std::string> kinds_;
+  std::mutex guard_;
+  std::string accusation_;
   int failures_ = 0;
 };
 

@@ -111,7 +111,7 @@ int statement_count(const Program& program);
 /// What a random program may contain.
 struct Features {
   bool decisions = true, scopes = true, conds = true, layers = true, functions = true, tapes = true, variables = true,
-       draws = true, captures = true, throws = true, late = true, facts = true, updates = true;
+       draws = true, captures = true, throws = true, late = true, facts = true, updates = true, audits = true;
 };
 
 Program generate(std::uint64_t seed, const Features& features);

@@ -197,7 +197,7 @@ class Edits {
 
 }  // namespace
 
-Program shrunk(const Program& program, Way way, const std::string& kind) {
+Program shrunk(const Program& program, const std::function<bool(const Program&)>& fails) {
   auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   Program best = program;
   Edits edits;
@@ -207,13 +207,7 @@ Program shrunk(const Program& program, Way way, const std::string& kind) {
     for (int number = 0; !end && std::chrono::steady_clock::now() < until; ++number) {
       Program next = best;
       if (!edits.apply(next, number, end)) continue;
-      std::optional<Difference> found;
-      try {
-        found = difference(next, way);
-      } catch (const std::exception&) {
-        continue;
-      }
-      if (found && found->kind == kind) {
+      if (fails(next)) {
         best = next;
         smaller = true;
         --number;
