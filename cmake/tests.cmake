@@ -53,6 +53,13 @@ if(public_test_sources)
   endif()
 endif()
 
+# Random programs over the public interface, for 20 seconds; a program of its own, so that it can run for longer elsewhere.
+file(GLOB random_program_sources CONFIGURE_DEPENDS tests/random/*.cpp)
+add_executable(stet_random_programs ${random_program_sources})
+target_link_libraries(stet_random_programs PRIVATE stet_options stet::stet)
+add_test(NAME ${STET_TEST_PREFIX}random_programs COMMAND stet_random_programs --without decisions,conds,late,updates,audits)
+set_tests_properties(${STET_TEST_PREFIX}random_programs PROPERTIES TIMEOUT 600)
+
 # What no sanitizer changes.
 if(NOT STET_SANITIZE)
   # Below core/ sizes cannot be compared with ==: the file compiles, and with the comparison in it does not.
