@@ -2,8 +2,8 @@
 """Writes prints.txt: arrays and how NumPy prints them.
 
 The tests read the stored file and never run this script: python3 tests/oracle/make_prints.py > tests/oracle/prints.txt,
-with NumPy 1.24 or later. A case is a line with type, sizes and elements (hexadecimal, so that nothing is rounded; "step s"
-stands for 0, s, 2 s, …), the text, and a line of dashes.
+with NumPy 1.24 as Debian 12 has it (later ones print large f32 in another way). A case is a line with type, sizes and
+elements (hexadecimal, so that nothing is rounded; "step s" stands for 0, s, 2 s, …), the text, and a line of dashes.
 """
 
 import numpy as np
