@@ -577,6 +577,10 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
     ForkScope again(*this);
     results = again.follow(*inner, std::move(hoisted), body, where);
   }
+  // What it recorded is as open as what stands around it; when the inner scope ended, it was buried again.
+  std::vector<ValueId> recorded;
+  flatten(inner->prefix, 0, inner->prefix.size(), recorded);
+  for (ValueId id : recorded) innermost_->dig_up(id);
   if (inner->forked()) {
     for (ValueId id : inner->tail) innermost_->dig_up(id);
     publish(*inner);
