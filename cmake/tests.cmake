@@ -23,7 +23,8 @@ endfunction()
 # Tests of several builds have names of their own when they run together (make ci).
 set(STET_TEST_PREFIX "")
 if(STET_SANITIZE)
-  string(REGEX REPLACE "^([^,]*).*" "\\1-" STET_TEST_PREFIX "${STET_SANITIZE}")
+  string(REGEX MATCH "^[^,]+" STET_TEST_PREFIX "${STET_SANITIZE}")
+  string(APPEND STET_TEST_PREFIX "-")
 endif()
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS tests/*_test.cpp)
