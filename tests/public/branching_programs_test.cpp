@@ -306,7 +306,7 @@ TEST(ForkAfterFork, DrawsInTheInnerScopeAndAfterIt) {
       mixed());
 }
 
-TEST(ForkAfterFork, DISABLED_ACondThatThrowsThenAnIf) {
+TEST(ForkAfterFork, ACondThatThrowsThenAnIf) {
   expect_same(
       [] {
         return Program{[](Tensor x) {
@@ -382,7 +382,7 @@ TEST(ForkAfterFork, DISABLED_AConstantSizeBesideAnArgumentsSize) {
       {tensor({1.f, 2.f, 3.f}), tensor({-1.f, -2.f, 0.5f}), tensor({-1.f, 0.f, 0.5f})});
 }
 
-TEST(ForkAfterFork, DISABLED_AnIfThatGivesNothingThenATensor) {
+TEST(ForkAfterFork, AnIfThatGivesNothingThenATensor) {
   MakeProgram make = [] {
     Variable v(zeros({}));
     return Program{[=](Tensor x) {
