@@ -398,6 +398,21 @@ TEST(ForkAfterFork, AnIfThatGivesNothingThenATensor) {
   expect_same_gradients(make, mixed());
 }
 
+TEST(ForkAfterFork, DISABLED_SizesOfASideThatHasAScope) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor y = cond(
+              sum(x) > -0.5f, [&] { return scope([&] {
+                                      return full({x.dim(0), x.dim(1), 3}, 0.5);
+                                    }); },
+              [&] { return x; });
+          return Tensors{full({y.dim(0), y.dim(1), 2}, 0.5)};
+        }};
+      },
+      {ones({4, 0, 3}), ones({2, 3, 3}), full({2, 5, 3}, -1)});
+}
+
 // --- tensors made before a decision
 
 TEST(MadeBefore, ALargeConstant) {
@@ -770,6 +785,25 @@ TEST(NestedFunctions, ForkAfterForkInsideAnother) {
                    {v}};
   };
   expect_same_nested(make, mixed());
+}
+
+TEST(NestedFunctions, DISABLED_DrawsInAScopeOnOneSideThenInALayer) {
+  struct Noise : keras::CustomLayer {
+    Tensor call(const Tensor& x, const keras::Context&) override { return x + random::normal({}); }
+  };
+  expect_same_nested(
+      [] {
+        keras::Layer noise = Noise{};
+        return Program{[=](Tensor x) {
+          Tensor y = x;
+          if (sum(x) > 0.f) {
+            y = scope([&] { return x * random::normal({}); });
+            y = noise(y);
+          }
+          return Tensors{y};
+        }};
+      },
+      mixed());
 }
 
 TEST(NestedFunctions, OnASideOfADecision) {
