@@ -369,11 +369,9 @@ PathEnd ForkScope::run_path(const std::function<Leaves()>& body, Where where) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    if (decisions_.empty()) throw;
     end.error = std::current_exception();
     end.error_text = error.what();
   } catch (...) {
-    if (decisions_.empty()) throw;
     end.error = std::current_exception();
     end.error_text = "an exception";
   }
@@ -408,7 +406,9 @@ Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
     PathEnd end = run_path(body, where);
     if (decisions_.empty()) {
       Leaves results = std::move(end.results);
+      std::exception_ptr error = end.error;
       unforked(std::move(end));
+      if (error) std::rethrow_exception(error);  // it ends a path of a scope further out, or the trace
       return results;
     }
     ends.push_back(std::move(end));
@@ -559,7 +559,7 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
   } catch (const TraceError&) {
     throw;
   } catch (...) {
-    if (!known.last.error) throw;
+    if (!known.last.error || !known.forked()) throw;
   }
   if (!known.forked()) return results;
   restore(tapes_at_decision_);
