@@ -5,6 +5,7 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
+#include "stet/base/inside.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -142,6 +143,8 @@ void append_text(std::string& out, const Shape& shape) { out += Inside::str(shap
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << Inside::str(shape); }
 
 std::string size_text(const Shape& shape) { return sized_text(shape).now(); }
+
+namespace inside {
 
 int normalize_axis(std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
@@ -445,4 +448,5 @@ std::vector<Dim> dense_strides(const Shape& shape) {
   return strides;
 }
 
+}  // namespace inside
 }  // namespace stet

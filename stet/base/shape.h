@@ -101,6 +101,8 @@ inline void append_sized(SizedText& out, const Shape& part) { append_sized(out, 
 /// For messages alone: the sizes of the call being traced, "[3,10]".
 STET_API std::string size_text(const Shape&);
 
+namespace inside {
+
 /// Axis -rank..rank-1 as 0..rank-1, else Problem("axis 2 is out of range for rank 2; allowed are -2 to 1").
 int normalize_axis(std::int64_t axis, int rank);
 /// Every axis normalized, sorted; a repeated one is a Problem.
@@ -186,4 +188,5 @@ Dim convolve(const ConvolvedAxis&, const Reason&);
 /// Row-major strides in elements.
 std::vector<Dim> dense_strides(const Shape&);
 
+}  // namespace inside
 }  // namespace stet

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 #include "stet/base/polynomial.h"
 #include "stet/base/text.h"
 
@@ -54,8 +55,9 @@ std::size_t hash_of(const Fact& fact) {
 }
 
 [[noreturn]] void late(const Dim& dim, const std::string& wish, Where where) {
-  throw TraceError(error_text(text("size ", dim, " depends on values and is not known while tracing, so ", wish), where,
-                              "use the size as a Dim in ops, or make the decision with cond()"));
+  throw TraceError(
+      error_text(text("size ", dim, " depends on values and is not known while tracing, so ", wish), where,
+                 "use the size as a Dim in ops; to decide by it, compare a tensor of it: cond(tensor(size) > 4, …)"));
 }
 
 [[noreturn]] void unknown(const Dim& dim, const std::string& wish, Where where) {
@@ -124,6 +126,8 @@ void SymbolScope::refuse_foreign(const Dim& dim, Where used) const {
 void SymbolScope::add_fact(Fact fact) {
   const std::size_t hash = hash_of(fact);
   if (is_there(facts_, fact_places_, hash, fact, [](const Fact& one) -> const Fact& { return one; })) return;
+  fact.reason.asker = kept(fact.reason.asker);  // it may be the name of a function that ends before
+  fact.reason.where = kept(fact.reason.where);
   fact_places_.emplace(hash, facts_.size());
   facts_.push_back(std::move(fact));
 }
@@ -132,6 +136,8 @@ void SymbolScope::add_check(SizeCheck check) {
   const std::size_t hash = hash_of(check.fact);
   if (is_there(checks_, check_places_, hash, check.fact, [](const SizeCheck& one) -> const Fact& { return one.fact; }))
     return;
+  check.fact.reason.asker = kept(check.fact.reason.asker);
+  check.fact.reason.where = kept(check.fact.reason.where);
   check_places_.emplace(hash, checks_.size());
   checks_.push_back(std::move(check));
 }

@@ -3,7 +3,9 @@
 #include <set>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
 #include "stet/keras/layer_state.h"
@@ -17,12 +19,15 @@ struct Running {
   CustomLayer* layer;   // null: what is called next belongs to none
   std::string segment;  // its part of the path
 };
-thread_local std::vector<Running> running;
+std::vector<Running>& running_layers() {
+  constinit thread_local std::vector<Running>* layers = nullptr;
+  return layers ? *layers : make_for_this_thread(layers);
+}
 thread_local bool inferring = false;  // build_from() runs: sizes that are symbols are unknown ones
 
 std::string running_path() {
   std::string path;
-  for (const Running& one : running) {
+  for (const Running& one : running_layers()) {
     if (!one.layer) path.clear();
     if (!one.segment.empty()) path += text(path.empty() ? "" : "/", one.segment);
   }
@@ -38,7 +43,7 @@ class ErrorInLayer : public UserError {
 /// Finds a layer among the members that a body lists.
 class MemberSearch : public MemberVisitor {
  public:
-  explicit MemberSearch(const Body& wanted) : wanted_(wanted) {}
+  explicit MemberSearch(const inside::Body& wanted) : wanted_(wanted) {}
   std::optional<std::string> found;
 
  private:
@@ -47,14 +52,14 @@ class MemberSearch : public MemberVisitor {
   }
   void visit(const std::string&, const Variable&) override {}
   void visit(const std::string&, const Metric&) override {}
-  const Body& wanted_;
+  const inside::Body& wanted_;
 };
 
 /// The layer's name within the layer that calls it; its own name when no layer does.
 std::string segment_of(CustomLayer& layer, Where where) {
-  if (running.empty() || !running.back().layer) return layer.name();
-  if (running.back().layer == &layer) return {};  // a model called by its own step: already on the path
-  CustomLayer& parent = *running.back().layer;
+  if (running_layers().empty() || !running_layers().back().layer) return layer.name();
+  if (running_layers().back().layer == &layer) return {};  // a model called by its own step: already on the path
+  CustomLayer& parent = *running_layers().back().layer;
   {
     std::lock_guard lock(parent.state().guard);
     auto known = parent.state().member_paths.find(layer.object_id());
@@ -72,20 +77,49 @@ std::string segment_of(CustomLayer& layer, Where where) {
   return parent.state().member_paths[layer.object_id()] = *search.found;
 }
 
+/// Waits until this thread may build the layer. False: it is built, or being built by this thread.
+bool claim_building(LayerState& state) {
+  const std::thread::id self = std::this_thread::get_id();
+  for (;;) {
+    std::uint32_t seen = state.build_news.load();
+    {
+      std::lock_guard lock(state.guard);
+      if (state.built.load(std::memory_order_relaxed) || state.builder == self) return false;
+      // A thread that a fork() left behind does not finish.
+      if (state.builder == std::thread::id() || state.builder_generation != fork_generation()) {
+        state.builder = self;
+        state.builder_generation = fork_generation();
+        return true;
+      }
+    }
+    state.build_news.wait(seen);
+  }
+}
+
 void ensure_built(CustomLayer& layer, const Tensor& x) {
   LayerState& state = layer.state();
-  if (state.built.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(state.building);
-  if (state.built.load(std::memory_order_relaxed)) return;
-  const std::size_t before = state.weights.size();
+  if (state.built.load(std::memory_order_acquire) || !claim_building(state)) return;
+  auto ended = [&](bool built, std::size_t weights) {
+    {
+      std::lock_guard lock(state.guard);
+      state.builder = {};
+      if (!built) state.weights.resize(weights);  // a build that fails half-way is started anew
+      state.built.store(built, std::memory_order_release);
+    }
+    ++state.build_news;
+    state.build_news.notify_all();
+  };
+  const std::size_t before = [&] {
+    std::lock_guard lock(state.guard);
+    return state.weights.size();
+  }();
   try {
     layer.build(x.shape());
   } catch (...) {
-    std::lock_guard weights(state.guard);
-    state.weights.resize(before);  // a build that fails half-way is started anew
+    ended(false, before);
     throw;
   }
-  state.built.store(true, std::memory_order_release);
+  ended(true, 0);
 }
 
 /// Axis 0 counts samples. While inferring, every symbol is unknown; in other traces sizes are symbols with a hint.
@@ -163,7 +197,7 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
   if (!options.initializer.defined()) options.initializer = is_floating(options.dtype) ? "glorot_uniform" : "zeros";
   // In the building run of a trace the first value is made outside of it, from the weight's own stream.
   InitScope outside;
-  const bool inside_call = !running.empty() && running.back().layer == this;
+  const bool inside_call = !running_layers().empty() && running_layers().back().layer == this;
   Variable variable(
       options.initializer(Shape(sizes), options.dtype, where),
       {.trainable = options.trainable, .name = inside_call ? text(running_path(), "/", name) : std::string(name)},
@@ -175,9 +209,11 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
 
 // --- the call
 
-LayerFrame::LayerFrame() { running.push_back({nullptr, {}}); }
-LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) { running.push_back({&layer, std::move(segment)}); }
-LayerFrame::~LayerFrame() { running.pop_back(); }
+LayerFrame::LayerFrame() { running_layers().push_back({nullptr, {}}); }
+LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) {
+  running_layers().push_back({&layer, std::move(segment)});
+}
+LayerFrame::~LayerFrame() { running_layers().pop_back(); }
 
 Tensor call_layer(CustomLayer& layer, const Tensor& x, bool training, Where where) {
   LayerFrame frame(layer, segment_of(layer, where));
@@ -219,7 +255,7 @@ void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where w
   InitScope outside;  // a model made while another function is traced is no part of it
   const bool before = std::exchange(inferring, true);
   try {
-    Function build = function("build(batch)", run);
+    Function build = function("build(batch)", run, {}, Where{});  // no line of the user's
     build(zeros(Shape(hints)), where);
   } catch (const Built&) {
   } catch (const TraceError&) {
@@ -254,7 +290,7 @@ CustomLayer& Layer::layer_body(const char* asked, Where where) const {
 }
 
 Tensor Layer::operator()(const Tensor& x, CallOptions options, Where where) const {
-  std::shared_ptr<Body> alive = body_;  // call() might assign to the handle it was called through
+  std::shared_ptr<inside::Body> alive = body_;  // call() might assign to the handle it was called through
   return call_layer(layer_body("call", where), x, options.training, where);
 }
 

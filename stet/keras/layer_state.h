@@ -2,12 +2,13 @@
 #pragma once
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/signature.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/metric.h"
@@ -15,13 +16,16 @@
 namespace stet::keras {
 
 struct LayerState {
-  std::mutex guard;  // of what follows
+  Lock guard;  // of what follows
   std::string name;
   std::vector<Weight> weights;                        // by their own names
   std::map<std::uint64_t, std::string> member_paths;  // object ids of layers that were found listed
   std::optional<ShapeSpec> output;                    // of the first call; axis 0 unknown
-  std::recursive_mutex building;
+  /// build() runs once, on one thread; others that need the layer wait for it. It is user's code: no lock is held.
+  std::thread::id builder;  // that runs it now
+  std::uint64_t builder_generation = 0;
   std::atomic<bool> built = false;
+  std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
 };
 
 /// What Layer's call operator does.

@@ -111,7 +111,7 @@ constexpr NamedMetric named_metrics[] = {
     {"mean_absolute_error", "mean_absolute_error", absolute},
 };
 
-std::shared_ptr<Body> mean_of(std::string name, Metric::Function per_sample) {
+std::shared_ptr<inside::Body> mean_of(std::string name, Metric::Function per_sample) {
   return std::make_shared<MeanOfBody>(std::move(name), std::move(per_sample));
 }
 

@@ -2,11 +2,11 @@
 
 #include <iostream>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/scope.h"
 #include "stet/keras/layer_state.h"
@@ -17,7 +17,7 @@ namespace stet::keras {
 struct CustomOptimizer::State {
   std::string name;
   Variable iterations, learning_rate;
-  std::mutex guard;  // of what follows
+  Lock guard;  // of what follows
   std::vector<Variable> slots;
   std::map<std::pair<std::uint64_t, std::string>, Variable, std::less<>> slot_of;  // by the Variable's id, never reused
   std::set<std::uint64_t> warned;                                                  // Variables without a gradient

@@ -1,11 +1,11 @@
 // Step: what fit(), evaluate() and predict() run on every batch, traced as one function. Not a public header.
 #pragma once
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/function.h"
 #include "stet/keras/model.h"
 
@@ -39,7 +39,7 @@ class Step {
   const One of_x_;
   const Two of_x_y_;
   const Three of_x_y_weight_;
-  mutable std::mutex guard_;  // of what follows
+  mutable Lock guard_;  // of what follows
   std::vector<std::string> names_;
   std::optional<FunctionBase> last_;
 };

@@ -13,6 +13,7 @@
 
 #include "stet/base/bindings.h"
 #include "stet/base/dtype.h"
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 #include "stet/ir/op.h"
 #include "stet/runtime/buffer.h"
