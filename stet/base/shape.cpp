@@ -286,6 +286,8 @@ Broadcast broadcast(std::span<const Shape> operands, const Reason& reason) {
 }
 
 bool is_repeated(const Dim& from, const Dim& to, const Reason& reason) {
+  // To 1 nothing is repeated, and only 1 fits.
+  if (to.is_constant(1) && require(from, Relation::equal, 1, reason)) return false;
   const Pairing pairing = from.is_constant() && to.is_constant() ? (from.constant() == to.constant() ? Pairing::equal
                                                                     : from.constant() == 1 ? Pairing::first_repeated
                                                                                            : Pairing::misfit)

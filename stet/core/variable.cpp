@@ -41,9 +41,12 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
   bool fits = node.dtype == variable.dtype && (missing == 0 || (repeats && missing > 0));
   for (int axis = 0; fits && axis < node.rank; ++axis) {
     const Dim size = node.shape()[axis], own = variable.shape[axis + missing];
-    if (repeats && size.is_constant(1)) continue;
-    fits = require(size, Relation::equal, own, {what, "size of the Variable", where}) ||
-           (repeats && require(size, Relation::equal, 1, {what, "size of the Variable", where}));
+    const Reason reason{what, "size of the Variable", where};
+    try {
+      fits = repeats ? (inside::is_repeated(size, own, reason), true) : require(size, Relation::equal, own, reason);
+    } catch (const Problem&) {
+      fits = false;
+    }
   }
   if (!fits)
     throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "),
