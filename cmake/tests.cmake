@@ -69,6 +69,11 @@ if(NOT STET_SANITIZE)
   add_test(NAME dim_comparison COMMAND ${dim_comparison} -DCOMPARE WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(dim_comparison PROPERTIES PASS_REGULAR_EXPRESSION "no match for .*operator==")
 
+  # What answers about sizes without a record is out of a user's reach.
+  add_test(NAME size_questions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/layers/size_questions.sh ${CMAKE_CXX_COMPILER}
+           ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  set_tests_properties(size_questions PROPERTIES TIMEOUT 600)
+
   # Programs that must compile, and some that must not.
   add_test(NAME compile COMMAND sh ${PROJECT_SOURCE_DIR}/tests/compile/run.sh ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
 

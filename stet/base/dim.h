@@ -1,15 +1,17 @@
 // Dim: the size of one dimension, an integer or a polynomial in symbols.
 //
 // A symbol stands for a size that is known only when a program runs. Polynomials are kept canonical (terms sorted, like
-// terms merged, floor-division and modulo as atoms), so that two Dims built in different ways from the same symbols are
-// identical. Dims are values: immutable, counted, cheap to copy; a constant Dim never allocates.
+// terms merged, floor-division, modulo and max(…, 0) as atoms), so that two Dims built in different ways from the same
+// symbols are identical. Dims are values: immutable, counted, cheap to copy; a constant Dim never allocates.
 //
-// There is no == and no < here. Code below core/ either asks a question that never records anything (identical, prove)
-// or states a need (SymbolScope::require). Comparisons by host code make facts and live in core/.
+// Whoever asks about a size leaves a record. Ops state needs (require, check) and take decisions (decide); host code
+// compares (core/dim_host.h) and reads (value). What answers without a record (the size in this call, what is
+// identical, what can be proved) is for the inside of the library: those members compile only where dim_inside.h is
+// included, which no header that users, ops/, data/ or keras/ see does.
 #pragma once
 #include <concepts>
 #include <cstdint>
-#include <memory>
+#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,18 +19,17 @@
 #include <vector>
 
 #include "stet/base/export.h"
+#include "stet/base/text.h"
 #include "stet/base/where.h"
 
 namespace stet {
 
-enum class Proof : std::uint8_t { no, yes, unknown };
 enum class Relation : std::uint8_t { equal, not_equal, less, less_equal };
 
-class SymbolScope;
-struct SymbolTable;
-class Polynomial;  // defined in polynomial.h
-struct Knowledge;  // defined in prove.cpp
-class Bindings;
+class SymbolScope;  // dim_inside.h
+class Polynomial;   // polynomial.h
+class Bindings;     // bindings.h
+struct Inside;      // dim_inside.h
 
 class Dim {
  public:
@@ -47,13 +48,10 @@ class Dim {
     if (polynomial_) release(polynomial_);
   }
 
-  bool is_constant() const { return !polynomial_; }
-  /// Is this very integer.
-  bool is_constant(std::int64_t value) const { return !polynomial_ && constant_ == value; }
-  /// The integer of a constant Dim.
-  std::int64_t constant() const { return constant_; }
-  /// The size as an integer. Of a constant, itself; a symbol is pinned to its hint by the scope (SymbolScope::pin).
-  std::int64_t value(Where where = Where::here()) const { return is_constant() ? constant_ : pinned_value(where); }
+  /// The size as an integer. Of a constant, itself; a symbol is pinned to its size in this call: the trace then serves
+  /// only calls with this size. TraceError for a size of another trace, and for one that depends on values.
+  std::int64_t value(Where where = Where::here()) const { return polynomial_ ? pinned_value(where) : constant_; }
+  /// As value(), pinning, in another type. The line that facts name is the one where the size was taken.
   template <std::integral I>
   requires(!std::same_as<I, bool>) explicit operator I() const {
     const std::int64_t integer = value(Where{});
@@ -61,58 +59,98 @@ class Dim {
     if (static_cast<std::int64_t>(narrowed) != integer || (narrowed < I{}) != (integer < 0)) does_not_fit(sizeof(I));
     return narrowed;
   }
+  template <std::floating_point F>
+  explicit operator F() const {
+    return static_cast<F>(value(Where{}));
+  }
 
-  /// The scope that its symbols belong to; null for a constant, and after the scope has ended.
-  STET_API SymbolScope* scope() const;
-  /// The value under hints (each symbol's size in the call being traced); nothing if a symbol has no hint.
-  STET_API std::optional<std::int64_t> hint() const;
-  /// The value with every symbol bound. InternalError if a symbol is not. Division by zero gives 0, overflow throws
-  /// UserError("size … is too large").
-  STET_API std::int64_t evaluate(const Bindings& bindings) const;
-  /// Every symbol replaced, by its index in `replacements` (of another scope, or constants).
-  STET_API Dim substitute(std::span<const Dim> replacements) const;
-  /// The index of the symbol if this Dim is just one symbol.
-  STET_API std::optional<int> as_symbol() const;
-  /// Indices of all symbols in it, ascending.
-  STET_API std::vector<int> symbols() const;
-  /// "4", "s0", "2*s0*s1 + 1", "s0 // 2", "(s0 + 3) % 8"; names as given to SymbolScope::symbol.
-  STET_API std::string str() const;
-  STET_API std::size_t hash() const;
+  /// value() as text. `<<` writes symbols by their names and pins nothing.
+  std::string str(Where where = Where::here()) const { return std::to_string(value(where)); }
 
   // Arithmetic throws Problem where a coefficient or constant leaves 64 bits, or an expression grows beyond what any
   // size needs; TraceError if the symbols of the operands belong to two scopes.
   friend Dim operator+(const Dim& a, const Dim& b) {
     std::int64_t result;
-    if (a.is_constant() && b.is_constant() && !__builtin_add_overflow(a.constant_, b.constant_, &result)) return result;
+    if (!a.polynomial_ && !b.polynomial_ && !__builtin_add_overflow(a.constant_, b.constant_, &result)) return result;
     return add(a, b);
   }
   friend Dim operator-(const Dim& a, const Dim& b) {
     std::int64_t result;
-    if (a.is_constant() && b.is_constant() && !__builtin_sub_overflow(a.constant_, b.constant_, &result)) return result;
+    if (!a.polynomial_ && !b.polynomial_ && !__builtin_sub_overflow(a.constant_, b.constant_, &result)) return result;
     return subtract(a, b);
   }
   friend Dim operator*(const Dim& a, const Dim& b) {
     std::int64_t result;
-    if (a.is_constant() && b.is_constant() && !__builtin_mul_overflow(a.constant_, b.constant_, &result)) return result;
+    if (!a.polynomial_ && !b.polynomial_ && !__builtin_mul_overflow(a.constant_, b.constant_, &result)) return result;
     return multiply(a, b);
   }
   /// Floor division and the modulo that goes with it (sign of the divisor), as sizes need them. By constant zero:
-  /// throws Problem. By a symbol: gives 0 when the symbol turns out to be 0, so `s * t / s` does not cancel (see
-  /// exact_quotient).
+  /// throws Problem. By a symbol: where a call's size makes it 0, the op or question that uses the result is that
+  /// Problem; what is inside the library sees 0, so `s * t / s` does not cancel (see exact_quotient).
   friend Dim operator/(const Dim& a, const Dim& b) {
-    if (a.is_constant() && b.is_constant() && a.constant_ >= 0 && b.constant_ > 0) return a.constant_ / b.constant_;
+    if (!a.polynomial_ && !b.polynomial_ && a.constant_ >= 0 && b.constant_ > 0) return a.constant_ / b.constant_;
     return divide(a, b);
   }
   friend Dim operator%(const Dim& a, const Dim& b) {
-    if (a.is_constant() && b.is_constant() && a.constant_ >= 0 && b.constant_ > 0) return a.constant_ % b.constant_;
+    if (!a.polynomial_ && !b.polynomial_ && a.constant_ >= 0 && b.constant_ > 0) return a.constant_ % b.constant_;
     return modulo(a, b);
   }
 
-  const Polynomial* polynomial() const { return polynomial_; }
-  /// Takes over one reference.
-  explicit Dim(const Polynomial* adopted) : polynomial_(adopted) {}
+  // --- Answers without a record. They compile only with dim_inside.h.
+
+  template <class I = Inside>
+  bool is_constant() const {
+    return I::is_constant(*this);
+  }
+  /// Is this very integer.
+  template <class I = Inside>
+  bool is_constant(std::int64_t value) const {
+    return I::is_constant(*this) && I::constant(*this) == value;
+  }
+  /// The integer of a constant Dim; InternalError for another.
+  template <class I = Inside>
+  std::int64_t constant() const {
+    return I::constant(*this);
+  }
+  /// The scope that its symbols belong to; null for a constant, and after the scope has ended.
+  template <class I = Inside>
+  SymbolScope* scope() const {
+    return I::scope(*this);
+  }
+  /// The value under hints (each symbol's size in the call being traced); nothing if a symbol has no hint.
+  template <class I = Inside>
+  std::optional<std::int64_t> hint() const {
+    return I::hint(*this);
+  }
+  /// The value with every symbol bound. InternalError if a symbol is not. Division by zero gives 0, overflow throws
+  /// UserError("size … is too large").
+  template <class I = Inside>
+  std::int64_t evaluate(const Bindings& bindings) const {
+    return I::evaluate(*this, bindings);
+  }
+  /// Every symbol replaced, by its index in `replacements` (of another scope, or constants).
+  template <class I = Inside>
+  Dim substitute(std::span<const Dim> replacements) const {
+    return I::substitute(*this, replacements);
+  }
+  /// The index of the symbol if this Dim is just one symbol.
+  template <class I = Inside>
+  std::optional<int> as_symbol() const {
+    return I::as_symbol(*this);
+  }
+  /// Indices of all symbols in it, ascending.
+  template <class I = Inside>
+  std::vector<int> symbols() const {
+    return I::symbols(*this);
+  }
+  template <class I = Inside>
+  std::size_t hash() const {
+    return I::hash(*this);
+  }
 
  private:
+  friend struct Inside;
+  explicit Dim(const Polynomial* adopted) : polynomial_(adopted) {}
   STET_API static void retain(const Polynomial*);
   STET_API static void release(const Polynomial*);
   STET_API std::int64_t pinned_value(Where) const;
@@ -127,44 +165,15 @@ class Dim {
   const Polynomial* polynomial_ = nullptr;
 };
 
-/// Same canonical form. Never records.
-STET_API bool identical(const Dim&, const Dim&);
-/// The Dim q with q * divisor identical to dividend; nothing if there is none. Unlike `/` it cancels symbols, so its
-/// answer stands also where the divisor turns out to be 0 (reshape [s0, 784] to [s0, -1] is [s0, 784] even if empty).
-STET_API std::optional<Dim> exact_quotient(const Dim& dividend, const Dim& divisor);
-/// The Dim rewritten by the equalities among its scope's facts and checks, as far as they are used to prove: equal in
-/// every run, and often shorter (a pinned symbol becomes its constant). Never records.
-STET_API Dim simplified(const Dim&);
-/// Is the relation true for all sizes (symbols are >= 0 and within their bounds) that obey the scope's facts and have
-/// passed its checks? Uses them as equations to rewrite with and as bounds; never records. `unknown` is a value, not an
-/// error: also for Dims of two scopes, or of a scope that has ended and took its facts along.
-STET_API Proof prove(const Dim&, Relation, const Dim&);
-inline Proof prove_equal(const Dim& a, const Dim& b) { return prove(a, Relation::equal, b); }
-/// Whether the relation holds between two integers.
-STET_API bool holds(std::int64_t, Relation, std::int64_t);
+/// The larger and the smaller of two sizes, as a size: nothing is asked.
+STET_API Dim larger_of(const Dim&, const Dim&);
+STET_API Dim smaller_of(const Dim&, const Dim&);
 
-/// Values of symbols by index.
-class Bindings {
- public:
-  Bindings() = default;
-  explicit Bindings(std::vector<std::int64_t> values) : values_(std::move(values)) {}
-  void bind(int symbol, std::int64_t value) {
-    if (static_cast<std::size_t>(symbol) >= values_.size())
-      values_.resize(static_cast<std::size_t>(symbol) + 1, unbound);
-    values_[static_cast<std::size_t>(symbol)] = value;
-  }
-  std::optional<std::int64_t> find(int symbol) const {
-    if (static_cast<std::size_t>(symbol) >= values_.size() || values_[static_cast<std::size_t>(symbol)] == unbound)
-      return std::nullopt;
-    return values_[static_cast<std::size_t>(symbol)];
-  }
-
-  bool operator==(const Bindings&) const = default;
-
- private:
-  static constexpr std::int64_t unbound = INT64_MIN;
-  std::vector<std::int64_t> values_;
-};
+/// A constant as a number, a symbol by its name.
+STET_API std::ostream& operator<<(std::ostream&, const Dim&);
+STET_API void append_text(std::string& out, const Dim&);
+/// For messages alone: the size in the call being traced ("3"), a size that depends on values by its name.
+STET_API std::string size_text(const Dim&);
 
 /// Who asked for a fact, and where.
 struct Reason {
@@ -184,73 +193,62 @@ struct Fact {
   STET_API bool holds(const Bindings&) const;
 };
 
-/// Where symbols live. A trace is one; so is the eager path's one-node graph. Not thread-safe: one thread traces.
-class STET_API SymbolScope {
- public:
-  SymbolScope();
-  virtual ~SymbolScope();
-  SymbolScope(const SymbolScope&) = delete;
-  SymbolScope& operator=(const SymbolScope&) = delete;
+/// A message with sizes in it, as text for every call: each "{}" of `text` stands for one of `sizes`.
+struct SizedText {
+  SizedText() = default;
+  SizedText(std::string plain) : text(std::move(plain)) {}
+  SizedText(const char* plain) : text(plain) {}
 
-  /// A new symbol. Without a hint it is *late*: its value exists only when the op that makes it has run.
-  Dim symbol(std::string name, std::optional<std::int64_t> hint, std::optional<std::int64_t> upper_bound = {});
-  int symbol_count() const;
-  /// The symbol with this index, again.
-  Dim symbol_at(int symbol) const;
-  const std::string& symbol_name(int symbol) const;
-  std::optional<std::int64_t> symbol_hint(int symbol) const;
+  std::string text = {};
+  std::vector<Dim> sizes = {};
 
-  /// An op needs this relation. True if it is proven, or became a fact, or is a run-time check (late symbol); false if
-  /// it cannot hold, and then the op reports its Problem. (Where only the hints refute it, a recording scope keeps the
-  /// opposite as a fact: what follows, were the Problem caught, holds for such sizes only.)
-  virtual bool require(const Dim&, Relation, const Dim&, const Reason&) = 0;
-  /// An op needs this relation, but no trace is to be specialised on it (divisibility, emptiness): as require(), but
-  /// what the hints confirm goes to checks() instead of facts(). By default the same as require().
-  virtual bool check(const Dim&, Relation, const Dim&, const Reason&);
-  /// Host code asked. Proven, or answered by the hints and recorded as a fact.
-  virtual bool decide(const Dim&, Relation, const Dim&, Where) = 0;
-  /// Host code wants the integer: the hint, recorded as a fact `dim == hint`.
-  virtual std::int64_t pin(const Dim&, Where) = 0;
-
-  /// What prove() may use. Equalities only are used for rewriting; intervals for bounds.
-  std::span<const Fact> facts() const { return facts_; }
-  /// Relations to be checked when their symbols are bound: at launch, or of late symbols when their op has run.
-  std::span<const Fact> checks() const { return checks_; }
-
- protected:
-  std::vector<Fact> facts_;
-  std::vector<Fact> checks_;
-
- private:
-  friend class Dim;
-  friend std::shared_ptr<const Knowledge> knowledge_of(const SymbolScope&);
-  std::shared_ptr<SymbolTable> table_;
-  mutable std::shared_ptr<const Knowledge> knowledge_;  // what prove() made of facts_ and checks_
+  /// With the sizes of the call being traced.
+  STET_API std::string now() const;
 };
+/// The parts of a message joined, Dims (and Shapes, with shape.h) among them kept as sizes.
+template <class... Parts>
+SizedText sized_text(const Parts&... parts);
 
-/// Records what it is asked: the scope of traces and of the eager path.
-class STET_API RecordingScope : public SymbolScope {
- public:
-  bool require(const Dim&, Relation, const Dim&, const Reason&) override;
-  bool check(const Dim&, Relation, const Dim&, const Reason&) override;
-  bool decide(const Dim&, Relation, const Dim&, Where) override;
-  std::int64_t pin(const Dim&, Where) override;
-  /// Drops the latest checks: they were made on one side of a branch, and count there only.
-  void keep_checks(std::size_t count) {
-    if (count < checks_.size()) checks_.erase(checks_.begin() + static_cast<std::ptrdiff_t>(count), checks_.end());
+/// A relation to be tested with the sizes of each call, and what is said where it does not hold: each "{}" in the
+/// problem, then in the advice, stands for one of `sizes`.
+struct SizeCheck {
+  SizeCheck(Fact need, const SizedText& what, const SizedText& remedy)
+      : fact(std::move(need)), problem(what.text), advice(remedy.text), sizes(what.sizes) {
+    sizes.insert(sizes.end(), remedy.sizes.begin(), remedy.sizes.end());
   }
-  /// From here on host code may not decide by sizes or read them (TraceError): they were declared to be unknown.
-  void declare_unknown() { declared_unknown_ = true; }
 
- private:
-  bool declared_unknown_ = false;
-  bool settle(const Dim&, Relation, const Dim&, Reason, std::vector<Fact>& confirmed);
+  Fact fact;
+  std::string problem, advice;
+  std::vector<Dim> sizes;
 };
 
-/// States a need on Dims of any origin: constants are compared, symbols ask their scope. TraceError if they belong to
-/// two scopes, or to one that has ended.
+/// States a need on Dims of any origin: constants are compared, symbols ask their scope, where the need becomes a fact.
+/// False if it cannot hold in this call; the op then reports its Problem. TraceError for Dims of two scopes, or of one
+/// that has ended.
 STET_API bool require(const Dim&, Relation, const Dim&, const Reason&);
-/// The same by SymbolScope::check.
-STET_API bool check(const Dim&, Relation, const Dim&, const Reason&);
+/// States a need that no trace is to be specialised on (divisibility, emptiness): constants are compared (false: the op
+/// reports `problem`), of symbols it is a condition that every call tests with its sizes.
+STET_API bool check(const Dim&, Relation, const Dim&, const Reason&, const SizedText& problem = {},
+                    const SizedText& advice = {});
+/// Decides by sizes what is recorded: the answer becomes a fact. TraceError where the size is not known: it depends on
+/// values, or a signature says that it is unknown.
+STET_API bool decide(const Dim&, Relation, const Dim&, const Reason&);
+
+// --- sized_text
+
+inline void append_sized(SizedText& out, const Dim& part) {
+  out.text += "{}";
+  out.sizes.push_back(part);
+}
+template <class Part>
+void append_sized(SizedText& out, const Part& part) {
+  append_text(out.text, part);
+}
+template <class... Parts>
+SizedText sized_text(const Parts&... parts) {
+  SizedText out;
+  (append_sized(out, parts), ...);
+  return out;
+}
 
 }  // namespace stet

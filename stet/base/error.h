@@ -62,8 +62,8 @@ STET_API std::string at_line(Where where, const char* before = " at ");
 /// also computes with Dims and Shapes outside of any op, where no door stands between.
 class STET_API Problem : public UserError {
  public:
-  explicit Problem(std::string text, std::string advice = {})
-      : UserError(error_text(text, Where{}, advice)), text_(std::move(text)), advice_(std::move(advice)) {}
+  explicit Problem(std::string text, std::string advice = {}, Where where = {})
+      : UserError(error_text(text, where, advice)), text_(std::move(text)), advice_(std::move(advice)) {}
   const std::string& text() const { return text_; }
   const std::string& advice() const { return advice_; }
 

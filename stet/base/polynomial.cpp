@@ -27,15 +27,15 @@ std::size_t mixed(std::size_t seed, std::size_t value) {
                 "read one of the sizes as an integer with value(), or compute it with tensors");
 }
 
-int weight_of(const Dim& dim) { return dim.is_constant() ? 1 : dim.polynomial()->weight; }
-int depth_of(const Dim& dim) { return dim.is_constant() ? 0 : dim.polynomial()->depth; }
+int weight_of(const Dim& dim) { return dim.is_constant() ? 1 : polynomial_of(dim)->weight; }
+int depth_of(const Dim& dim) { return dim.is_constant() ? 0 : polynomial_of(dim)->depth; }
 
-Atom make_atom(bool is_modulo, const Dim& numerator, const Dim& divisor) {
+Atom make_atom(Quotient::Form form, const Dim& numerator, const Dim& divisor) {
   const int weight = 1 + weight_of(numerator) + weight_of(divisor);
   const int depth = 1 + std::max(depth_of(numerator), depth_of(divisor));
   if (weight > max_weight || depth > max_depth) too_complicated();
-  const std::size_t hash = mixed(mixed(is_modulo ? 11 : 13, numerator.hash()), divisor.hash());
-  return {-1, std::make_shared<const Quotient>(Quotient{is_modulo, numerator, divisor, hash, weight, depth})};
+  const std::size_t hash = mixed(mixed(11 + 2 * static_cast<std::size_t>(form), numerator.hash()), divisor.hash());
+  return {-1, std::make_shared<const Quotient>(Quotient{form, numerator, divisor, hash, weight, depth})};
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ int compare(const Atom& a, const Atom& b) {
     return a.symbol == b.symbol ? 0 : a.symbol < b.symbol ? -1 : 1;
   }
   if (a.quotient == b.quotient) return 0;
-  if (a.quotient->is_modulo != b.quotient->is_modulo) return a.quotient->is_modulo ? 1 : -1;
+  if (a.quotient->form != b.quotient->form) return a.quotient->form < b.quotient->form ? -1 : 1;
   if (const int order = compare(a.quotient->divisor, b.quotient->divisor)) return order;
   return compare(a.quotient->numerator, b.quotient->numerator);
 }
@@ -94,8 +94,8 @@ int compare(const Dim& a, const Dim& b) {
     if (!a.is_constant() || !b.is_constant()) return a.is_constant() ? -1 : 1;
     return a.constant() == b.constant() ? 0 : a.constant() < b.constant() ? -1 : 1;
   }
-  if (a.polynomial() == b.polynomial()) return 0;
-  const Terms &left = a.polynomial()->terms, &right = b.polynomial()->terms;
+  if (polynomial_of(a) == polynomial_of(b)) return 0;
+  const Terms &left = polynomial_of(a)->terms, &right = polynomial_of(b)->terms;
   if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
   for (std::size_t i = 0; i < left.size(); ++i) {
     if (const int order = compare(left[i].monomial, right[i].monomial)) return order;
@@ -111,7 +111,7 @@ bool same_terms(const Terms& a, const Terms& b) {
 }
 
 Terms terms_of(const Dim& dim) {
-  if (!dim.is_constant()) return dim.polynomial()->terms;
+  if (!dim.is_constant()) return polynomial_of(dim)->terms;
   if (dim.constant() == 0) return {};
   return {{dim.constant(), {}}};
 }
@@ -138,18 +138,18 @@ void normalize(Terms& terms) {
 Dim make_dim(Terms terms, const TablePointer& table) {
   if (terms.empty()) return 0;
   if (terms.size() == 1 && terms[0].monomial.empty()) return terms[0].coefficient;
-  return Dim(new Polynomial(std::move(terms), table));
+  return Inside::adopted(new Polynomial(std::move(terms), table));
 }
 
 Dim dim_of(const Atom& atom, const TablePointer& table) { return make_dim({{1, {atom}}}, table); }
 
-TablePointer table_of(const Dim& dim) { return dim.is_constant() ? nullptr : dim.polynomial()->table; }
+TablePointer table_of(const Dim& dim) { return dim.is_constant() ? nullptr : polynomial_of(dim)->table; }
 
 TablePointer common_table(const Dim& a, const Dim& b) {
   if (a.is_constant()) return table_of(b);
-  if (!b.is_constant() && a.polynomial()->table != b.polynomial()->table)
-    throw TraceError(error_text(text("sizes ", a, " and ", b, " belong to two different traces"), Where{},
-                                "use only sizes of tensors of the trace that is running"));
+  if (!b.is_constant() && polynomial_of(a)->table != polynomial_of(b)->table)
+    throw TraceError(error_text(text(origin_text(a), " and ", origin_text(b), " belong to two different traces"),
+                                Where{}, "use only sizes of tensors of the trace that is running"));
   return table_of(a);
 }
 
@@ -221,7 +221,7 @@ std::int64_t content_without_constant(const Terms& terms) {
 Dim replace_atoms(const Dim& dim, const std::function<Dim(const Atom&)>& replacement) {
   if (dim.is_constant()) return dim;
   Dim sum = 0;
-  for (const Term& term : dim.polynomial()->terms) {
+  for (const Term& term : polynomial_of(dim)->terms) {
     Dim product = term.coefficient;
     for (const Atom& atom : term.monomial) product = product * replacement(atom);
     sum = sum + product;
@@ -229,24 +229,27 @@ Dim replace_atoms(const Dim& dim, const std::function<Dim(const Atom&)>& replace
   return sum;
 }
 
-Dim quotient_or_zero(bool is_modulo, const Dim& numerator, const Dim& divisor) {
-  if (divisor.is_constant() && divisor.constant() == 0) return 0;
-  return is_modulo ? numerator % divisor : numerator / divisor;
+Dim applied(Quotient::Form form, const Dim& numerator, const Dim& divisor) {
+  if (form == Quotient::Form::positive) return positive_part(numerator);
+  if (divisor.is_constant(0)) return 0;
+  return form == Quotient::Form::modulo ? numerator % divisor : numerator / divisor;
 }
 
 namespace {
 
+/// The result of an operation on sizes that host code took somewhere was taken there as well.
 template <class Compute>
 Dim guarded(const Dim& a, const char* sign, const Dim& b, Compute compute) {
   try {
-    return compute();
+    const Where taken = taken_at(a).known() ? taken_at(a) : taken_at(b);
+    return taken.known() ? taken_at(compute(), taken) : compute();
   } catch (const SizeOverflow&) {
     throw Problem(text("size ", a, ' ', sign, ' ', b, " is too large"), "sizes must stay below 2^62");
   }
 }
 
-[[noreturn]] void by_zero(const Dim& dividend, const char* verb) {
-  throw Problem(text("size ", dividend, " cannot be ", verb, " 0"));
+[[noreturn]] void by_zero(const Dim& dividend, bool is_modulo) {
+  throw Problem(by_zero_text(dividend, is_modulo).now());
 }
 
 /// Coefficients as divisor * quotient + remainder, 0 <= remainder < divisor.
@@ -275,7 +278,7 @@ std::optional<std::size_t> only_floor_division(const Terms& terms) {
     const Term& term = terms[i];
     if (term.coefficient != 1 || term.monomial.size() != 1 || !term.monomial[0].quotient) continue;
     const Quotient& quotient = *term.monomial[0].quotient;
-    if (quotient.is_modulo || !quotient.divisor.is_constant()) continue;
+    if (quotient.form != Quotient::Form::floor || !quotient.divisor.is_constant()) continue;
     if (found) return std::nullopt;
     found = i;
   }
@@ -318,14 +321,14 @@ Dim divide_by_constant(const Terms& dividend, std::int64_t divisor, const TableP
     return whole + Dim(floor_divide(range.low, divisor));
   if (const auto merged = without_inner_division(rest, divisor))
     return whole + divide_by_constant(merged->dividend, merged->divisor, table);
-  return whole + dim_of(make_atom(false, make_dim(rest, table), divisor), table);
+  return whole + dim_of(make_atom(Quotient::Form::floor, make_dim(rest, table), divisor), table);
 }
 
 /// Modulo atoms whose divisor is a multiple of `divisor` replaced by their numerators, which are congruent.
 Dim without_inner_modulo(const Dim& dim, std::int64_t divisor) {
   const TablePointer table = table_of(dim);
   return replace_atoms(dim, [&](const Atom& atom) {
-    if (atom.quotient && atom.quotient->is_modulo && atom.quotient->divisor.is_constant() &&
+    if (atom.quotient && atom.quotient->form == Quotient::Form::modulo && atom.quotient->divisor.is_constant() &&
         atom.quotient->divisor.constant() % divisor == 0)
       return atom.quotient->numerator;
     return dim_of(atom, table);
@@ -335,7 +338,7 @@ Dim without_inner_modulo(const Dim& dim, std::int64_t divisor) {
 bool has_inner_modulo(const Terms& terms, std::int64_t divisor) {
   for (const Term& term : terms)
     for (const Atom& atom : term.monomial)
-      if (atom.quotient && atom.quotient->is_modulo && atom.quotient->divisor.is_constant() &&
+      if (atom.quotient && atom.quotient->form == Quotient::Form::modulo && atom.quotient->divisor.is_constant() &&
           atom.quotient->divisor.constant() % divisor == 0)
         return true;
   return false;
@@ -355,10 +358,44 @@ Dim modulo_by_constant(const Terms& dividend, std::int64_t divisor, const TableP
   if (common > 1) return Dim(common) * modulo_by_constant(rest, divisor, table) + left_over;
   const Interval range = bounds(rest, table.get(), {});
   if (range.low >= 0 && range.high < divisor) return make_dim(rest, table);
-  return dim_of(make_atom(true, make_dim(rest, table), divisor), table);
+  return dim_of(make_atom(Quotient::Form::modulo, make_dim(rest, table), divisor), table);
 }
 
 }  // namespace
+
+SizedText by_zero_text(const Dim& dividend, bool is_modulo) {
+  return sized_text("size ", dividend, " cannot be ", is_modulo ? "taken modulo" : "divided by", " 0");
+}
+
+Dim positive_part(const Dim& dim) {
+  if (dim.is_constant()) return std::max<std::int64_t>(dim.constant(), 0);
+  const TablePointer table = table_of(dim);
+  Terms terms = polynomial_of(dim)->terms;
+  const std::int64_t content = std::gcd(content_without_constant(terms), constant_part(terms));
+  if (content > 1) {
+    for (Term& term : terms) term.coefficient /= content;
+    return Dim(content) * positive_part(make_dim(std::move(terms), table));
+  }
+  const Interval range = bounds(terms, table.get(), {});
+  if (range.low >= 0) return dim;
+  if (range.high <= 0) return 0;
+  if (leading_term(terms).coefficient < 0) return positive_part(Dim(0) - dim) + dim;
+  // max(max(p, 0) - c, 0) is max(p - c, 0) for c >= 0: a slice of a slice.
+  const Atom* only = terms[0].monomial.size() == 1 && terms[0].coefficient == 1 ? &terms[0].monomial[0] : nullptr;
+  const bool is_shifted = terms.size() == 1 || (terms.size() == 2 && terms[1].monomial.empty());
+  if (only && is_shifted && only->quotient && only->quotient->form == Quotient::Form::positive &&
+      constant_part(terms) <= 0)
+    return positive_part(only->quotient->numerator + constant_part(terms));
+  return dim_of(make_atom(Quotient::Form::positive, dim, 1), table);
+}
+
+Dim larger_of(const Dim& a, const Dim& b) {
+  return guarded(a, "or", b, [&] { return b + positive_part(a - b); });
+}
+
+Dim smaller_of(const Dim& a, const Dim& b) {
+  return guarded(a, "or", b, [&] { return a - positive_part(a - b); });
+}
 
 Dim Dim::add(const Dim& a, const Dim& b) {
   return guarded(a, "+", b, [&] { return make_dim(sum_of(terms_of(a), terms_of(b)), common_table(a, b)); });
@@ -395,10 +432,10 @@ Dim Dim::divide(const Dim& a, const Dim& b) {
     if (!b.is_constant()) {
       if (a.is_constant() && a.constant() == 0) return 0;
       const std::int64_t factor = common_factor(a, b);
-      return dim_of(make_atom(false, *exact_quotient(a, factor), *exact_quotient(b, factor)), table);
+      return dim_of(make_atom(Quotient::Form::floor, *exact_quotient(a, factor), *exact_quotient(b, factor)), table);
     }
     std::int64_t divisor = b.constant();
-    if (divisor == 0) by_zero(a, "divided by");
+    if (divisor == 0) by_zero(a, false);
     if (divisor == INT64_MIN) throw SizeOverflow{};
     const Terms dividend = divisor < 0 ? scaled(terms_of(a), -1) : terms_of(a);
     if (divisor < 0) divisor = -divisor;
@@ -414,10 +451,11 @@ Dim Dim::modulo(const Dim& a, const Dim& b) {
       // Right also if the divisor turns out to be 0, because then the dividend is 0, too.
       if (exact_quotient(a, b)) return 0;
       const std::int64_t factor = common_factor(a, b);
-      return Dim(factor) * dim_of(make_atom(true, *exact_quotient(a, factor), *exact_quotient(b, factor)), table);
+      return Dim(factor) *
+             dim_of(make_atom(Quotient::Form::modulo, *exact_quotient(a, factor), *exact_quotient(b, factor)), table);
     }
     const std::int64_t divisor = b.constant();
-    if (divisor == 0) by_zero(a, "taken modulo");
+    if (divisor == 0) by_zero(a, true);
     if (divisor == INT64_MIN) throw SizeOverflow{};
     if (divisor == 1 || divisor == -1) return 0;
     if (divisor > 0) return modulo_by_constant(terms_of(a), divisor, table);
@@ -468,16 +506,19 @@ std::int64_t end_product(std::int64_t a, std::int64_t b) {
 
 Interval quotient_bounds(const Quotient& quotient, const KnownBounds& known) {
   const Interval numerator = bounds(quotient.numerator, known);
+  if (quotient.form == Quotient::Form::positive)
+    return {std::max<std::int64_t>(numerator.low, 0), std::max<std::int64_t>(numerator.high, 0)};
+  const bool is_modulo = quotient.form == Quotient::Form::modulo;
   if (!quotient.divisor.is_constant()) {
     const Interval divisor = bounds(quotient.divisor, known);
     if (numerator.low < 0 || divisor.low < 0) return {};
-    if (!quotient.is_modulo) return {0, numerator.high};
+    if (!is_modulo) return {0, numerator.high};
     const std::int64_t below =
         divisor.high == Interval::none_above ? divisor.high : std::max<std::int64_t>(divisor.high - 1, 0);
     return {0, std::min(numerator.high, below)};
   }
   const std::int64_t divisor = quotient.divisor.constant();
-  if (quotient.is_modulo) return {0, numerator.low >= 0 ? std::min(numerator.high, divisor - 1) : divisor - 1};
+  if (is_modulo) return {0, numerator.low >= 0 ? std::min(numerator.high, divisor - 1) : divisor - 1};
   return {numerator.low == Interval::none_below ? numerator.low : floor_divide(numerator.low, divisor),
           numerator.high == Interval::none_above ? numerator.high : floor_divide(numerator.high, divisor)};
 }
@@ -534,7 +575,7 @@ Interval bounds(const Terms& terms, const SymbolTable* table, const KnownBounds&
 
 Interval bounds(const Dim& dim, const KnownBounds& known) {
   if (dim.is_constant()) return {dim.constant(), dim.constant()};
-  return bounds(dim.polynomial()->terms, dim.polynomial()->table.get(), known);
+  return bounds(polynomial_of(dim)->terms, polynomial_of(dim)->table.get(), known);
 }
 
 }  // namespace stet

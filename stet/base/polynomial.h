@@ -1,9 +1,10 @@
 // The inside of a Dim. Private to base/.
 //
-// A Polynomial is a sum of terms, a term a coefficient times a product of atoms, an atom a symbol or a floor-division
-// or modulo of two Dims. The canonical form: atoms of a monomial ascend; terms stand by descending degree and then in
-// ascending order of their atoms; no coefficient is 0; a polynomial is never just a constant. The order on monomials is
-// the graded reverse lexicographic one with later symbols greater, and is therefore fit to rewrite with (prove.cpp).
+// A Polynomial is a sum of terms, a term a coefficient times a product of atoms, an atom a symbol, a floor-division or
+// modulo of two Dims, or max(p, 0) of a Dim p. The canonical form: atoms of a monomial ascend; terms stand by
+// descending degree and then in ascending order of their atoms; no coefficient is 0; a polynomial is never just a
+// constant. The order on monomials is the graded reverse lexicographic one with later symbols greater, and is therefore
+// fit to rewrite with (prove.cpp).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "stet/base/dim.h"
+#include "stet/base/dim_inside.h"
 
 namespace stet {
 
@@ -27,6 +28,7 @@ struct SymbolTable {
     std::optional<std::int64_t> upper_bound;
   };
   std::atomic<SymbolScope*> scope{nullptr};
+  std::string function;  // whose trace it is; empty for what is no trace
   std::vector<Row> rows;
   std::mutex knowledge_lock;  // passes may ask for proofs on two threads
 };
@@ -39,9 +41,12 @@ struct Atom {
   std::shared_ptr<const Quotient> quotient;  // null for a symbol
 };
 
-/// numerator // divisor, or numerator % divisor. A constant divisor is > 1.
+/// numerator // divisor, numerator % divisor (a constant divisor is > 1), or max(numerator, 0) (with divisor 1).
+///
+/// The numerator of max(p, 0) is primitive (its coefficients have no common factor) with a positive leading
+/// coefficient, because max(-p, 0) is max(p, 0) - p. So min(a, b), which is a - max(a - b, 0), has one form, too.
 struct Quotient {
-  bool is_modulo;
+  enum class Form : std::uint8_t { floor, modulo, positive } form;
   Dim numerator;
   Dim divisor;
   std::size_t hash;
@@ -67,6 +72,7 @@ class Polynomial {
   std::size_t hash = 0;
   int weight = 0;  // of its atoms and terms, all the way down
   int depth = 1;   // of nested quotients
+  Where taken;     // by host code, if it is known; no part of the value
   mutable std::atomic<std::int64_t> references{1};
 };
 
@@ -92,6 +98,7 @@ Dim make_dim(Terms, const TablePointer&);
 Dim dim_of(const Atom&, const TablePointer&);
 /// Null for constants.
 TablePointer table_of(const Dim&);
+inline const Polynomial* polynomial_of(const Dim& dim) { return Inside::polynomial(dim); }
 /// The table of both; TraceError if they have two.
 TablePointer common_table(const Dim&, const Dim&);
 Terms scaled(const Terms&, std::int64_t factor);
@@ -106,8 +113,13 @@ const Term& leading_term(const Terms&);
 std::int64_t content_without_constant(const Terms&);
 /// The Dim with every atom replaced.
 Dim replace_atoms(const Dim&, const std::function<Dim(const Atom&)>&);
-/// As `/` and `%`, but 0 for the constant divisor 0, as evaluation has it.
-Dim quotient_or_zero(bool is_modulo, const Dim& numerator, const Dim& divisor);
+SizedText by_zero_text(const Dim& dividend, bool is_modulo);
+/// max(dim, 0).
+Dim positive_part(const Dim&);
+/// The same operation of other operands: `/` and `%` with 0 for the constant divisor 0, as evaluation has it.
+Dim applied(Quotient::Form, const Dim& numerator, const Dim& divisor);
+/// The size as the lines of errors name it: "size x_0 of 'f', taken at a.cpp:12,".
+std::string origin_text(const Dim&);
 
 /// Ends at the extremes of int64 stand for no bound.
 struct Interval {

@@ -1,11 +1,13 @@
 // Proofs about sizes, by what a scope has learned.
 //
 // A question `a relation b` is one about the sign of a - b. Three things answer it: the canonical form (a difference
-// that is a constant), the equalities among the facts used as rewriting rules, and intervals. Rules replace the
+// that is a constant), the equalities among the facts used as rewriting rules, and intervals; a max(p, 0) is seen as
+// two cases, p and 0. Rules replace the
 // greatest monomial of an equation by the rest of it, so each step makes the polynomial smaller in a well-founded
 // order; steps are counted all the same, because quotients that contain symbols are atoms of that order. Where this
 // gives up the answer is `unknown`, which costs at most a fact that follows from others.
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <unordered_map>
 
@@ -38,8 +40,9 @@ class EquationSet {
   void insert(Equation equation);
   void erase(std::size_t position);
 
-  std::vector<Equation> equations_;                                    // empty where one was erased
-  std::unordered_map<std::size_t, std::vector<std::size_t>> by_atom_;  // of the first atom of the leading monomial
+  std::vector<Equation> equations_;                                     // empty where one was erased
+  std::unordered_map<std::size_t, std::vector<std::size_t>> by_atom_;   // of the first atom of the leading monomial
+  std::unordered_map<std::size_t, std::vector<std::size_t>> mentions_;  // of any atom; those erased stay listed
 };
 
 /// What comparisons say of a polynomial without constant part, primitive, with a positive leading coefficient.
@@ -52,7 +55,8 @@ struct KnownRange {
 }  // namespace
 
 struct Knowledge {
-  std::vector<Fact> facts, checks;  // that this was made of
+  std::size_t facts = 0, checks = 0;  // how many of the scope's this was made of
+  std::uint64_t dropped = 0;          // as the scope counted when it was
   EquationSet equations;
   std::vector<KnownRange> as_stated;
   std::vector<KnownRange> rewritten;  // by the equations
@@ -108,6 +112,11 @@ bool EquationSet::rewrite_once(Terms& terms, bool may_scale) const {
 }
 
 void EquationSet::insert(Equation equation) {
+  for (const Term& term : equation)
+    for (const Atom& atom : term.monomial) {
+      std::vector<std::size_t>& places = mentions_[hash_of(atom)];
+      if (places.empty() || places.back() != equations_.size()) places.push_back(equations_.size());
+    }
   by_atom_[hash_of(leading_term(equation).monomial.front())].push_back(equations_.size());
   equations_.push_back(std::move(equation));
 }
@@ -126,14 +135,14 @@ Dim rewrite(const Dim& dim, const EquationSet& equations, bool may_scale, int& s
 Dim rewrite_operands(const Dim& dim, const EquationSet& equations, int& steps) {
   const TablePointer table = table_of(dim);
   bool has_quotient = false;
-  for (const Term& term : dim.polynomial()->terms)
+  for (const Term& term : polynomial_of(dim)->terms)
     for (const Atom& atom : term.monomial) has_quotient = has_quotient || atom.quotient;
   if (!has_quotient) return dim;
   return replace_atoms(dim, [&](const Atom& atom) {
     if (!atom.quotient) return dim_of(atom, table);
     const Dim numerator = rewrite(atom.quotient->numerator, equations, false, steps);
     const Dim divisor = rewrite(atom.quotient->divisor, equations, false, steps);
-    return quotient_or_zero(atom.quotient->is_modulo, numerator, divisor);
+    return applied(atom.quotient->form, numerator, divisor);
   });
 }
 
@@ -142,7 +151,7 @@ Dim rewrite(const Dim& dim, const EquationSet& equations, bool may_scale, int& s
   const TablePointer table = table_of(dim);
   Dim result = dim;
   while (!result.is_constant() && steps > 0) {
-    Terms terms = result.polynomial()->terms;
+    Terms terms = polynomial_of(result)->terms;
     while (steps > 0 && equations.rewrite_once(terms, may_scale)) --steps;
     const Dim outside = make_dim(std::move(terms), table);
     if (outside.is_constant()) return outside;
@@ -159,7 +168,7 @@ Dim rewrite(const Dim& dim, const EquationSet& equations, bool may_scale, int& s
 Dim without_modulo(const Dim& dim) {
   const TablePointer table = table_of(dim);
   return replace_atoms(dim, [&](const Atom& atom) {
-    if (!atom.quotient || !atom.quotient->is_modulo || !atom.quotient->divisor.is_constant())
+    if (!atom.quotient || atom.quotient->form != Quotient::Form::modulo || !atom.quotient->divisor.is_constant())
       return dim_of(atom, table);
     const Dim numerator = without_modulo(atom.quotient->numerator);
     return numerator - atom.quotient->divisor * (numerator / atom.quotient->divisor);
@@ -182,7 +191,7 @@ bool learn_if_possible(Learn learn) {
 /// The primitive equation `dim == 0`; empty if the Dim is a constant.
 Equation equation_of(const Dim& dim) {
   if (dim.is_constant()) return {};
-  Terms terms = dim.polynomial()->terms;
+  Terms terms = polynomial_of(dim)->terms;
   std::int64_t common = std::gcd(content_without_constant(terms), constant_part(terms));
   if (leading_term(terms).coefficient < 0) common = -common;
   for (Term& term : terms) term.coefficient /= common;
@@ -200,7 +209,10 @@ void EquationSet::add(const Dim& zero, const TablePointer& table) {
     if (!learn_if_possible([&] { equation = equation_of(next); }) || equation.empty()) continue;
     const Monomial leading = leading_term(equation).monomial;
     // Out of rounds the others stay as they are: true, and better known than lost.
-    for (std::size_t i = 0; i < equations_.size() && rounds > 0; ++i) {
+    const auto mentioning = mentions_.find(hash_of(leading.front()));
+    const std::vector<std::size_t> touched =
+        mentioning == mentions_.end() || rounds <= 0 ? std::vector<std::size_t>() : mentioning->second;
+    for (const std::size_t i : touched) {
       const bool is_touched = std::any_of(equations_[i].begin(), equations_[i].end(), [&](const Term& term) {
         return divided(term.monomial, leading).has_value();
       });
@@ -261,38 +273,28 @@ Dim rewritten(const Dim& dim, const EquationSet& equations, bool may_scale) {
   return rewrite(without_modulo(dim), equations, may_scale, steps);
 }
 
-bool is_prefix(const std::vector<Fact>& prefix, std::span<const Fact> facts) {
-  return prefix.size() <= facts.size() &&
-         std::equal(prefix.begin(), prefix.end(), facts.begin(), [](const Fact& a, const Fact& b) {
-           return a.relation == b.relation && identical(a.left, b.left) && identical(a.right, b.right);
-         });
-}
-
-void learn(Knowledge& knowledge, std::vector<Fact>& known, std::span<const Fact> facts, const TablePointer& table) {
-  for (const Fact& fact : facts.subspan(known.size())) {
-    known.push_back({fact.left, fact.relation, fact.right, {}});
-    learn_if_possible([&] {
-      const Dim difference = fact.left - fact.right;
-      if (fact.relation == Relation::equal) {
-        knowledge.equations.add(without_modulo(difference), table);
-      } else {
-        add_range(knowledge.as_stated, difference, fact.relation);
-      }
-    });
-  }
+void learn(Knowledge& knowledge, const Fact& fact, const TablePointer& table) {
+  learn_if_possible([&] {
+    const Dim difference = fact.left - fact.right;
+    if (fact.relation == Relation::equal) {
+      knowledge.equations.add(without_modulo(difference), table);
+    } else {
+      add_range(knowledge.as_stated, difference, fact.relation);
+    }
+  });
 }
 
 /// After the equations are there: the comparisons seen through them.
-void learn_rewritten(Knowledge& knowledge) {
+void learn_rewritten(Knowledge& knowledge, const SymbolScope& scope) {
   knowledge.rewritten.clear();
-  for (const std::vector<Fact>* facts : {&knowledge.facts, &knowledge.checks}) {
-    for (const Fact& fact : *facts) {
-      if (fact.relation == Relation::equal) continue;
-      learn_if_possible([&] {
-        add_range(knowledge.rewritten, rewritten(fact.left - fact.right, knowledge.equations, true), fact.relation);
-      });
-    }
-  }
+  const auto learn_one = [&](const Fact& fact) {
+    if (fact.relation == Relation::equal) return;
+    learn_if_possible([&] {
+      add_range(knowledge.rewritten, rewritten(fact.left - fact.right, knowledge.equations, true), fact.relation);
+    });
+  };
+  for (const Fact& fact : scope.facts()) learn_one(fact);
+  for (const SizeCheck& check : scope.checks()) learn_one(check.fact);
   tighten(knowledge.as_stated);
   tighten(knowledge.rewritten);
 }
@@ -318,7 +320,7 @@ Proof compare_with_zero(const Dim& difference, Relation relation, const std::vec
     return known ? known->range : Interval{};
   };
   const Interval range = bounds(difference, ranges.empty() ? KnownBounds{} : known_bounds);
-  const bool never_zero = range.low > 0 || range.high < 0 || is_never_zero(difference.polynomial()->terms, ranges);
+  const bool never_zero = range.low > 0 || range.high < 0 || is_never_zero(polynomial_of(difference)->terms, ranges);
   switch (relation) {
     case Relation::equal:
       if (never_zero) return Proof::no;
@@ -335,46 +337,109 @@ Proof compare_with_zero(const Dim& difference, Relation relation, const std::vec
   return Proof::unknown;
 }
 
-Proof prove_difference(const Dim& difference, Relation relation) {
+/// The first max(p, 0) among the atoms; null if there is none.
+const Atom* positive_atom(const Dim& dim) {
+  if (dim.is_constant() || polynomial_of(dim)->depth < 2) return nullptr;
+  for (const Term& term : polynomial_of(dim)->terms)
+    for (const Atom& atom : term.monomial)
+      if (atom.quotient && atom.quotient->form == Quotient::Form::positive) return &atom;
+  return nullptr;
+}
+
+Dim with_atom(const Dim& dim, const Atom& atom, const Dim& by) {
+  const TablePointer table = table_of(dim);
+  return replace_atoms(dim, [&](const Atom& other) { return compare(atom, other) == 0 ? by : dim_of(other, table); });
+}
+
+/// `difference relation 0`, given that the conditions are not negative.
+Proof compare_under(const Dim& difference, Relation relation, const std::vector<Dim>& conditions,
+                    const std::vector<KnownRange>& ranges) {
+  const Proof alone = compare_with_zero(difference, relation, ranges);
+  if (alone != Proof::unknown || relation == Relation::equal) return alone;
+  for (const Dim& condition : conditions) {
+    if (compare_with_zero(difference + condition, relation, ranges) == Proof::yes) return Proof::yes;
+    if (compare_with_zero(difference - condition, relation, ranges) == Proof::no) return Proof::no;
+  }
+  return Proof::unknown;
+}
+
+constexpr int most_cases = 3;    // atoms looked at: each makes two cases of one
+constexpr int most_weight = 40;  // of what is looked at so closely: sizes are short
+
+/// The same, with each max(p, 0) once as p, where p >= 0, and once as 0, where -p >= 0.
+Proof compare_by_cases(const Dim& difference, Relation relation, const std::vector<Dim>& conditions,
+                       const std::vector<KnownRange>& ranges, int depth = 0) {
+  const Proof whole = compare_under(difference, relation, conditions, ranges);
+  if (whole != Proof::unknown || depth == most_cases || difference.is_constant()) return whole;
+  if (polynomial_of(difference)->weight > most_weight) return whole;
+  const Atom* found = positive_atom(difference);
+  if (!found) return whole;
+  const Atom atom = *found;
+  const Dim inner = atom.quotient->numerator;
+  std::optional<Proof> common;
+  for (const bool is_positive : {true, false}) {
+    std::vector<Dim> more;
+    for (const Dim& condition : conditions) more.push_back(with_atom(condition, atom, is_positive ? inner : Dim(0)));
+    more.push_back(is_positive ? inner : Dim(0) - inner);
+    const Proof one =
+        compare_by_cases(with_atom(difference, atom, is_positive ? inner : Dim(0)), relation, more, ranges, depth + 1);
+    if (one == Proof::unknown || (common && *common != one)) return Proof::unknown;
+    common = one;
+  }
+  return *common;
+}
+
+Proof prove_difference(const Dim& difference, Relation relation, const Knowledge* knowledge) {
   if (difference.is_constant()) return answer(holds(difference.constant(), relation, 0));
-  const SymbolScope* scope = difference.scope();
-  const std::shared_ptr<const Knowledge> knowledge = scope ? knowledge_of(*scope) : std::make_shared<Knowledge>();
-  const Proof by_form = compare_with_zero(difference, relation, knowledge->as_stated);
-  if (by_form != Proof::unknown) return by_form;
-  return compare_with_zero(rewritten(difference, knowledge->equations, true), relation, knowledge->rewritten);
+  static const Knowledge nothing;
+  const Proof by_form = compare_by_cases(difference, relation, {}, (knowledge ? knowledge : &nothing)->as_stated);
+  if (by_form != Proof::unknown || !knowledge) return by_form;
+  return compare_by_cases(rewritten(difference, knowledge->equations, true), relation, {}, knowledge->rewritten);
 }
 
-}  // namespace
-
-std::shared_ptr<const Knowledge> knowledge_of(const SymbolScope& scope) {
-  const std::lock_guard lock(scope.table_->knowledge_lock);
-  std::shared_ptr<const Knowledge>& current = scope.knowledge_;
-  // Scopes may drop facts again, so what was learned is compared and not just counted.
-  const bool is_current =
-      current && is_prefix(current->facts, scope.facts()) && is_prefix(current->checks, scope.checks());
-  if (is_current && current->facts.size() == scope.facts().size() && current->checks.size() == scope.checks().size())
-    return current;
-  // A copy, because another thread may be reading; facts are far fewer than questions.
-  const auto next = is_current ? std::make_shared<Knowledge>(*current) : std::make_shared<Knowledge>();
-  learn(*next, next->facts, scope.facts(), scope.table_);
-  learn(*next, next->checks, scope.checks(), scope.table_);
-  learn_rewritten(*next);
-  return current = next;
-}
-
-Proof prove(const Dim& a, Relation relation, const Dim& b) {
+Proof prove_with(const Dim& a, Relation relation, const Dim& b, const Knowledge* knowledge) {
   if (a.is_constant() && b.is_constant()) return answer(holds(a.constant(), relation, b.constant()));
-  if (!a.is_constant() && !b.is_constant() && a.polynomial()->table != b.polynomial()->table) return Proof::unknown;
-  if (relation == Relation::not_equal) return opposite(prove(a, Relation::equal, b));
+  if (!a.is_constant() && !b.is_constant() && polynomial_of(a)->table != polynomial_of(b)->table) return Proof::unknown;
+  if (relation == Relation::not_equal) return opposite(prove_with(a, Relation::equal, b, knowledge));
   if (identical(a, b)) return answer(relation != Relation::less);
   try {
-    return prove_difference(a - b, relation);
+    return prove_difference(a - b, relation, knowledge);
   } catch (const SizeOverflow&) {
     return Proof::unknown;
   } catch (const Problem&) {
     return Proof::unknown;
   }
 }
+
+}  // namespace
+
+std::shared_ptr<const Knowledge> knowledge_of(const SymbolScope& scope) {
+  const std::lock_guard lock(scope.table_->knowledge_lock);
+  std::shared_ptr<Knowledge>& current = scope.knowledge_;
+  if (!current || current->dropped != scope.dropped_) {
+    current = std::make_shared<Knowledge>();
+    current->dropped = scope.dropped_;
+  }
+  if (current->facts == scope.facts().size() && current->checks == scope.checks().size()) return current;
+  // Another thread may be reading, then this is a copy. While a function is traced there is none.
+  if (current.use_count() > 1) current = std::make_shared<Knowledge>(*current);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (const Fact& fact : scope.facts().subspan(current->facts)) learn(*current, fact, scope.table_);
+  for (const SizeCheck& check : scope.checks().subspan(current->checks)) learn(*current, check.fact, scope.table_);
+  current->facts = scope.facts().size();
+  current->checks = scope.checks().size();
+  learn_rewritten(*current, scope);
+  return current;
+}
+
+Proof prove(const Dim& a, Relation relation, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) return answer(holds(a.constant(), relation, b.constant()));
+  const SymbolScope* scope = (a.is_constant() ? b : a).scope();
+  const std::shared_ptr<const Knowledge> knowledge = scope ? knowledge_of(*scope) : nullptr;
+  return prove_with(a, relation, b, knowledge.get());
+}
+
+Proof prove_by_form(const Dim& a, Relation relation, const Dim& b) { return prove_with(a, relation, b, nullptr); }
 
 Dim simplified(const Dim& dim) {
   const SymbolScope* scope = dim.scope();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
@@ -11,12 +12,6 @@ namespace stet {
 namespace {
 
 constexpr std::int64_t max_count = std::int64_t{1} << 62;
-
-/// "3", or "s0 = 3" where the size in the call being traced is known.
-std::string size_text(const Dim& dim) {
-  const std::optional<std::int64_t> hint = dim.hint();
-  return dim.is_constant() || !hint ? dim.str() : text(dim, " = ", *hint);
-}
 
 std::string dims_text(std::span<const Dim> dims) { return text('[', joined(dims, ","), ']'); }
 
@@ -29,12 +24,6 @@ std::string dims_text(std::span<const Dim> dims) { return text('[', joined(dims,
                 "merge dimensions with reshape");
 }
 
-bool is_one(const Dim& dim) {
-  if (dim.is_constant()) return dim.constant() == 1;
-  // Facts hold for the hints, so there is nothing to prove where the hint is another.
-  return dim.hint().value_or(1) == 1 && prove_equal(dim, 1) == Proof::yes;
-}
-
 /// Of two sizes that agree, the one that says more.
 const Dim& better_known(const Dim& a, const Dim& b) {
   if (a.is_constant() || (!b.is_constant() && a.hint())) return a;
@@ -43,15 +32,20 @@ const Dim& better_known(const Dim& a, const Dim& b) {
 
 }  // namespace
 
-Shape::Shape(std::initializer_list<Dim> dims) : Shape(std::span<const Dim>(dims.begin(), dims.size())) {}
+Shape::Shape(std::initializer_list<Dim> dims, Where where)
+    : Shape(std::span<const Dim>(dims.begin(), dims.size()), where) {}
 
-Shape::Shape(std::span<const Dim> dims) {
-  if (dims.size() > max_rank) too_many_dimensions(dims.size());
-  for (const Dim& dim : dims) append(dim);
-  check_count();
+Shape::Shape(std::span<const Dim> dims, Where where) {
+  try {
+    if (dims.size() > max_rank) too_many_dimensions(dims.size());
+    for (const Dim& dim : dims) append(dim);
+    check_count();
+  } catch (const Problem& problem) {
+    throw Problem(problem.text(), problem.advice(), where);
+  }
 }
 
-Shape::Shape(const std::vector<std::int64_t>& sizes) : Shape(of(sizes)) {}
+Shape::Shape(const std::vector<Dim>& dims, Where where) : Shape(std::span<const Dim>(dims), where) {}
 
 Shape Shape::of(std::span<const std::int64_t> sizes) {
   if (sizes.size() > max_rank) too_many_dimensions(sizes.size());
@@ -104,39 +98,38 @@ Dim Shape::element_count() const {
   return count;
 }
 
-bool Shape::is_constant() const {
-  return std::all_of(begin(), end(), [](const Dim& dim) { return dim.is_constant(); });
+bool Inside::is_constant(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_constant(); });
 }
 
-std::vector<std::int64_t> Shape::sizes() const {
+std::vector<std::int64_t> Shape::sizes(Where where) const {
   std::vector<std::int64_t> result;
   result.reserve(rank_);
-  for (const Dim& dim : dims()) {
-    if (!dim.is_constant()) throw InternalError(text("sizes of ", *this, " are not all constant"));
-    result.push_back(dim.constant());
-  }
+  for (const Dim& dim : dims()) result.push_back(dim.value(where));
   return result;
 }
 
-Shape Shape::substitute(std::span<const Dim> replacements) const {
+Shape Inside::substitute(const Shape& shape, std::span<const Dim> replacements) {
   Shape result;
-  for (const Dim& dim : dims()) result.append(dim.substitute(replacements));
+  for (const Dim& dim : shape) result.append(dim.substitute(replacements));
   result.check_count();
   return result;
 }
 
-std::vector<std::int64_t> Shape::evaluate(const Bindings& bindings) const {
+std::vector<std::int64_t> Inside::evaluate(const Shape& shape, const Bindings& bindings) {
   std::vector<std::int64_t> result;
-  result.reserve(rank_);
-  for (const Dim& dim : dims()) result.push_back(dim.evaluate(bindings));
+  result.reserve(shape.rank_);
+  for (const Dim& dim : shape) result.push_back(dim.evaluate(bindings));
   return result;
 }
 
-std::string Shape::str() const { return dims_text(dims()); }
+std::string Inside::str(const Shape& shape) { return dims_text(shape.dims()); }
 
-std::size_t Shape::hash() const {
-  std::size_t result = rank_;
-  for (const Dim& dim : dims()) result = result * 0x9e3779b97f4a7c15ull + (dim.hash() ^ (result >> 29));
+std::string Shape::str(Where where) const { return text('[', joined(sizes(where), ","), ']'); }
+
+std::size_t Inside::hash(const Shape& shape) {
+  std::size_t result = shape.rank_;
+  for (const Dim& dim : shape) result = result * 0x9e3779b97f4a7c15ull + (dim.hash() ^ (result >> 29));
   return result;
 }
 
@@ -145,7 +138,11 @@ bool identical(const Shape& a, const Shape& b) {
                     [](const Dim& left, const Dim& right) { return identical(left, right); });
 }
 
-std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
+void append_text(std::string& out, const Shape& shape) { out += Inside::str(shape); }
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << Inside::str(shape); }
+
+std::string size_text(const Shape& shape) { return sized_text(shape).now(); }
 
 namespace inside {
 
@@ -171,25 +168,46 @@ std::vector<int> normalize_axes(std::span<const std::int64_t> axes, int rank) {
 namespace {
 
 [[noreturn]] void do_not_broadcast(const Dim& a, const Dim& b, int axis_from_end) {
+  const bool by_signature =
+      !a.is_constant() || !b.is_constant()
+          ? (a.is_constant() ? b : a).scope() && (a.is_constant() ? b : a).scope()->sizes_are_unknown()
+          : false;
   throw Problem(text("sizes ", size_text(a), " and ", size_text(b), " of axis ", axis_from_end, " do not broadcast"),
-                "make the sizes equal or one of them 1");
+                by_signature ? "make the sizes equal; an unknown size of a signature is not repeated: say 1 in it"
+                             : "make the sizes equal or one of them 1");
 }
 
-/// The size of two operands' axis where at least one is symbolic. What is found out is left in the scope, so that
-/// is_one() afterwards sees which operand is repeated.
-Dim broadcast_symbolic(const Dim& a, const Dim& b, int axis_from_end, const Reason& reason) {
-  if (identical(a, b) || is_one(b)) return a;
-  if (is_one(a)) return b;
-  // Equality is asked first: it may be known although the hints are not.
-  const Proof equal = prove_equal(a, b);
-  if (equal == Proof::yes) return better_known(a, b);
+/// What two sizes of one axis, of which at least one is symbolic, come to.
+enum class Pairing : std::uint8_t { equal, first_repeated, second_repeated, misfit };
+
+/// By form and by the sizes of this call, never by what has been proved so far: a scope that is run again, with other
+/// facts known, must come to the same. What it came to is left with the scope.
+Pairing pair(const Dim& a, const Dim& b, const Reason& reason) {
+  if (identical(a, b)) return Pairing::equal;
+  if (a.is_constant(1)) return Pairing::first_repeated;
+  if (b.is_constant(1)) return Pairing::second_repeated;
   const std::optional<std::int64_t> a_hint = a.hint(), b_hint = b.hint();
-  if (a_hint && b_hint && (*a_hint == 1) != (*b_hint == 1)) {
-    const Dim& one = *a_hint == 1 ? a : b;
-    if (!one.is_constant() && require(one, Relation::equal, 1, reason)) return *a_hint == 1 ? b : a;
+  const SymbolScope* scope = (a.is_constant() ? b : a).scope();
+  const bool may_repeat = !scope || !scope->sizes_are_unknown();
+  // A size that is not known yet is no 1.
+  const bool a_is_one = a_hint == 1, b_is_one = b_hint == 1;
+  if (may_repeat && a_is_one && !b_is_one && require(a, Relation::equal, 1, reason)) return Pairing::first_repeated;
+  if (may_repeat && b_is_one && !a_is_one && require(b, Relation::equal, 1, reason)) return Pairing::second_repeated;
+  return require(a, Relation::equal, b, reason) ? Pairing::equal : Pairing::misfit;
+}
+
+Dim broadcast_symbolic(const Dim& a, const Dim& b, int axis_from_end, const Reason& reason) {
+  switch (pair(a, b, reason)) {
+    case Pairing::equal:
+      return better_known(a, b);
+    case Pairing::first_repeated:
+      return b;
+    case Pairing::second_repeated:
+      return a;
+    case Pairing::misfit:
+      break;
   }
-  if (!require(a, Relation::equal, b, reason)) do_not_broadcast(a, b, axis_from_end);
-  return better_known(a, b);
+  do_not_broadcast(a, b, axis_from_end);
 }
 
 void broadcast_into(Dim& size, const Dim& other, int axis_from_end, const Reason& reason) {
@@ -252,52 +270,65 @@ Broadcast broadcast(std::span<const Shape> operands, const Reason& reason) {
     }
   }
   Broadcast result{Shape(std::span<const Dim>(sizes.data(), static_cast<std::size_t>(rank))), {}};
-  std::array<bool, max_rank> result_is_one;
-  for (int axis = 0; axis < rank; ++axis) {
-    const auto position = static_cast<std::size_t>(axis);
-    result_is_one[position] = is_one(sizes[position]);
-  }
   for (const Shape& operand : operands) {
     const int missing = rank - operand.rank();
     AxisMap map;
     map.rank = rank;
     for (int axis = 0; axis < rank; ++axis) {
       const auto position = static_cast<std::size_t>(axis);
-      const bool is_repeated = axis < missing || (!result_is_one[position] && is_one(operand.begin()[axis - missing]));
-      map.axes[position] = static_cast<std::int8_t>(is_repeated ? -1 : axis - missing);
+      const bool repeats =
+          axis < missing || pair(operand.begin()[axis - missing], sizes[position], reason) == Pairing::first_repeated;
+      map.axes[position] = static_cast<std::int8_t>(repeats ? -1 : axis - missing);
     }
     result.operands.push_back(map);
   }
   return result;
 }
 
+bool is_repeated(const Dim& from, const Dim& to, const Reason& reason) {
+  const Pairing pairing = from.is_constant() && to.is_constant() ? (from.constant() == to.constant() ? Pairing::equal
+                                                                    : from.constant() == 1 ? Pairing::first_repeated
+                                                                                           : Pairing::misfit)
+                                                                 : pair(from, to, reason);
+  if (pairing == Pairing::misfit || pairing == Pairing::second_repeated)
+    throw Problem(text("sizes ", size_text(from), " and ", size_text(to), " differ"),
+                  "only axes of size 1 can be repeated");
+  return pairing == Pairing::first_repeated;
+}
+
 namespace {
 
-std::string elements_text(const Dim& count) {
-  return text(size_text(count), count.is_constant() && count.constant() == 1 ? " element" : " elements");
+SizedText elements_text(const Dim& count) { return sized_text(count, count.is_constant(1) ? " element" : " elements"); }
+
+void append_sized(SizedText& out, const SizedText& part) {
+  out.text += part.text;
+  out.sizes.insert(out.sizes.end(), part.sizes.begin(), part.sizes.end());
 }
 
 /// What stands for -1, given the number of elements and the product of the other sizes.
 Dim inferred_size(const Shape& from, std::span<const Dim> target, const Dim& count, const Dim& known,
                   const Reason& reason) {
-  const auto fail = [&](const std::string& why) {
-    throw Problem(text("cannot reshape ", from, " with ", elements_text(count), " to ", dims_text(target), ": ", why),
-                  "give sizes whose product divides the number of elements, or all of them without -1");
+  const char* advice = "give sizes whose product divides the number of elements, or all of them without -1";
+  const auto problem = [&](const SizedText& why) {
+    SizedText whole = sized_text("cannot reshape ", from, " with ");
+    append_sized(whole, elements_text(count));
+    append_sized(whole, sized_text(" to ", target, ": "));
+    append_sized(whole, why);
+    return whole;
   };
-  if (known.is_constant() && known.constant() == 0) fail("the size -1 cannot be found beside a size of 0");
+  const auto beside_zero = [&] { return problem("the size -1 cannot be found beside a size of 0"); };
+  const auto indivisible = [&] { return problem(sized_text(count, " is not divisible by ", known)); };
+  if (known.is_constant(0)) throw Problem(beside_zero().now(), advice);
+  if (!known.is_constant() && !check(known, Relation::not_equal, 0, reason, beside_zero(), advice))
+    throw Problem(beside_zero().now(), advice);
   if (const auto quotient = exact_quotient(count, known)) return *quotient;
-  const Dim simple_known = simplified(known);
-  if (simple_known.is_constant() && simple_known.constant() == 0)
-    fail("the size -1 cannot be found beside a size of 0");
-  if (const auto quotient = exact_quotient(simplified(count), simple_known)) return *quotient;
-  const std::string indivisible = text(size_text(count), " is not divisible by ", size_text(known));
-  if (!known.is_constant() && known.hint() == 0) fail("the size -1 cannot be found beside a size of 0");
-  if (count.is_constant() && known.is_constant()) fail(indivisible);
-  // By a symbol the product is asked for: where it turns out to be 0, any modulo is 0, but the counts need not agree.
+  if (count.is_constant() && known.is_constant()) throw Problem(indivisible().now(), advice);
+  // By a symbol the product is asked for: it says that the counts agree.
   const Dim quotient = count / known;
-  const bool fits = known.is_constant() ? check(count % known, Relation::equal, 0, reason)
-                                        : check(quotient * known, Relation::equal, count, reason);
-  if (!fits) fail(indivisible);
+  const bool fits = known.is_constant()
+                        ? check(count % known, Relation::equal, 0, reason, indivisible(), advice)
+                        : check(quotient * known, Relation::equal, count, reason, indivisible(), advice);
+  if (!fits) throw Problem(indivisible().now(), advice);
   return quotient;
 }
 
@@ -321,8 +352,8 @@ Shape reshape(const Shape& from, std::span<const Dim> target, const Reason& reas
   const Dim count = from.element_count(), known = known_sizes.element_count();
   if (!open) {
     if (!require(count, Relation::equal, known, reason))
-      throw Problem(text("cannot reshape ", from, " with ", elements_text(count), " to ", known_sizes, " with ",
-                         elements_text(known)),
+      throw Problem(text("cannot reshape ", size_text(from), " with ", elements_text(count).now(), " to ",
+                         size_text(known_sizes), " with ", elements_text(known).now()),
                     "give sizes with the same product, or -1 for one of them");
     return known_sizes;
   }
@@ -385,26 +416,26 @@ void at_least_one(std::int64_t value, const char* what) {
 
 }  // namespace
 
+Dim dilated_size(const Dim& size, std::int64_t dilation) {
+  return dilation == 1 ? size : larger_of((size - 1) * dilation + 1, 0);
+}
+
 Dim convolve(const ConvolvedAxis& axis, const Reason& reason) {
   at_least_one(axis.stride, "stride");
   at_least_one(axis.dilation, "dilation");
   at_least_one(axis.input_dilation, "input dilation");
-  if (!check(1, Relation::less_equal, axis.kernel, reason))
-    throw Problem(text("kernel size ", size_text(axis.kernel), " is not allowed"),
-                  "the kernel size must be at least 1");
-  Dim dilated = axis.input;
-  if (axis.input_dilation != 1 && !(axis.input.is_constant() && axis.input.constant() == 0)) {
-    // The formula does not hold for an empty input, and a program for both is not worth having.
-    if (!check(1, Relation::less_equal, axis.input, reason))
-      throw Problem(text("size ", size_text(axis.input), " cannot be dilated"), "use an input that is not empty");
-    dilated = (axis.input - 1) * axis.input_dilation + 1;
-  }
-  const Dim padded = dilated + axis.low + axis.high;
-  const Dim window = (axis.kernel - 1) * axis.dilation + 1;
+  const auto ensure = [&](const Dim& left, const Dim& right, const SizedText& problem, const char* advice) {
+    if (!check(left, Relation::less_equal, right, reason, problem, advice)) throw Problem(problem.now(), advice);
+  };
+  if (!axis.kernel_may_be_empty)
+    ensure(1, axis.kernel, sized_text("kernel size ", axis.kernel, " is not allowed"),
+           "the kernel size must be at least 1");
+  const Dim padded = dilated_size(axis.input, axis.input_dilation) + axis.low + axis.high;
+  const Dim window =
+      axis.kernel_may_be_empty ? dilated_size(axis.kernel, axis.dilation) : (axis.kernel - 1) * axis.dilation + 1;
   const Dim result = (padded - window) / axis.stride + 1;
-  if (!check(0, Relation::less_equal, result, reason))
-    throw Problem(text("a window of ", size_text(window), " does not fit in a padded size of ", size_text(padded)),
-                  "pad more, or use a smaller kernel or dilation");
+  ensure(0, result, sized_text("a window of ", window, " does not fit in a padded size of ", padded),
+         "pad more, or use a smaller kernel or dilation");
   return result;
 }
 

@@ -25,9 +25,15 @@ inline constexpr int max_rank = 8;
 class STET_API Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<Dim> dims);
-  explicit Shape(std::span<const Dim> dims);
-  Shape(const std::vector<std::int64_t>& sizes);
+  Shape(std::initializer_list<Dim> dims, Where where = Where::here());
+  explicit Shape(std::span<const Dim> dims, Where where = {});
+  Shape(const std::vector<Dim>& dims, Where where = Where::here());
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) Shape(const std::vector<I>& sizes, Where where = Where::here())
+      : Shape(std::vector<Dim>(sizes.begin(), sizes.end()), where) {}
+  template <std::integral I, std::size_t count>
+  requires(!std::same_as<I, bool>) Shape(const std::array<I, count>& sizes, Where where = Where::here())
+      : Shape(std::vector<Dim>(sizes.begin(), sizes.end()), where) {}
   static Shape of(std::span<const std::int64_t> sizes);
 
   int rank() const { return rank_; }
@@ -46,16 +52,32 @@ class STET_API Shape {
   void set(int axis, Dim dim);
   /// The product of the sizes; 1 of rank 0.
   Dim element_count() const;
-  bool is_constant() const;
-  /// Sizes as integers; every Dim must be constant (InternalError).
-  std::vector<std::int64_t> sizes() const;
-  Shape substitute(std::span<const Dim> replacements) const;
-  std::vector<std::int64_t> evaluate(const Bindings&) const;
-  /// "[2,3]", "[s0,10]", "[]".
-  std::string str() const;
-  std::size_t hash() const;
+  /// Sizes as integers: of symbols as Dim::value() gives them, pinned.
+  std::vector<std::int64_t> sizes(Where where = Where::here()) const;
+  /// "[2,3]", "[]": of symbols as Dim::str() gives them, pinned. `<<` writes them by name and pins nothing.
+  std::string str(Where where = Where::here()) const;
+
+  // --- Answers without a record, as Dim has them. They compile only with dim_inside.h.
+
+  template <class I = Inside>
+  bool is_constant() const {
+    return I::is_constant(*this);
+  }
+  template <class I = Inside>
+  Shape substitute(std::span<const Dim> replacements) const {
+    return I::substitute(*this, replacements);
+  }
+  template <class I = Inside>
+  std::vector<std::int64_t> evaluate(const Bindings& bindings) const {
+    return I::evaluate(*this, bindings);
+  }
+  template <class I = Inside>
+  std::size_t hash() const {
+    return I::hash(*this);
+  }
 
  private:
+  friend struct Inside;
   [[noreturn]] void out_of_range(int axis) const;
   void check_count() const;
   void append(Dim dim);
@@ -64,8 +86,20 @@ class STET_API Shape {
   std::array<Dim, max_rank> dims_{Dim(0), Dim(0), Dim(0), Dim(0), Dim(0), Dim(0), Dim(0), Dim(0)};
 };
 
-STET_API bool identical(const Shape&, const Shape&);
+/// "[2,3]", "[s0,10]", "[]".
 STET_API std::ostream& operator<<(std::ostream&, const Shape&);
+STET_API void append_text(std::string& out, const Shape&);
+inline void append_sized(SizedText& out, std::span<const Dim> part) {
+  out.text += '[';
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (i > 0) out.text += ',';
+    append_sized(out, part[i]);
+  }
+  out.text += ']';
+}
+inline void append_sized(SizedText& out, const Shape& part) { append_sized(out, part.dims()); }
+/// For messages alone: the sizes of the call being traced, "[3,10]".
+STET_API std::string size_text(const Shape&);
 
 namespace inside {
 
@@ -114,9 +148,14 @@ struct Broadcast {
   Shape result;
   AxisMaps operands;  // one per operand
 };
-/// NumPy's rule, right-aligned. A constant 1 is repeated without a fact; of two symbols with equal hints a tie; exactly
-/// one hint of 1, the fact `s == 1`; otherwise Problem("sizes 3 and 4 of axis -1 do not broadcast").
+/// NumPy's rule, right-aligned. A constant 1 is repeated without a fact; two sizes that are equal in this call are
+/// tied; of two of which exactly one is 1 the fact is `s == 1`; otherwise Problem("sizes 3 and 4 of axis -1 do not
+/// broadcast"). A size that depends on values is compared when it is known, and not repeated. Where a signature
+/// declares sizes unknown, only a constant 1 is repeated: what is accepted does not depend on the first call.
 Broadcast broadcast(std::span<const Shape> operands, const Reason&);
+/// Whether an axis of size `from` is repeated to reach `to`, by the same rule and with the same facts. Problem if it
+/// cannot: "only axes of size 1 can be repeated".
+bool is_repeated(const Dim& from, const Dim& to, const Reason&);
 
 /// The shape `target` for as many elements as `from` has; one entry may be -1. Requires equal counts (and checks that
 /// they divide for -1); "reshape" Problem otherwise, naming both counts.
@@ -134,12 +173,15 @@ struct Contraction {
 };
 Contraction contract(const Shape& left, bool transpose_left, const Shape& right, bool transpose_right, const Reason&);
 
-/// One spatial axis of a convolution: (input - 1) * input_dilation + 1 + low + high - ((kernel - 1) * dilation + 1),
-/// floor-divided by stride, plus 1; Problem for a stride or dilation < 1, an empty kernel, or a negative result. An
-/// empty input stays empty when dilated.
+/// (size - 1) * dilation + 1, the size with zeros between its elements; an empty one stays empty.
+Dim dilated_size(const Dim& size, std::int64_t dilation);
+/// One spatial axis of a convolution: the dilated input + low + high - the dilated kernel, floor-divided by stride,
+/// plus 1; Problem for a stride or dilation < 1, an empty kernel (unless it may be: the gradient of an empty result has
+/// one), or a negative result.
 struct ConvolvedAxis {
   Dim input, kernel, low, high;
   std::int64_t stride = 1, dilation = 1, input_dilation = 1;
+  bool kernel_may_be_empty = false;
 };
 Dim convolve(const ConvolvedAxis&, const Reason&);
 

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
 #include "stet/ir/expand_math.h"

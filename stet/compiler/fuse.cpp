@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/contraction.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"

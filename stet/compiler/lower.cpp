@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/compiler/lower_contract.h"
 #include "stet/compiler/lower_reduce.h"
@@ -203,12 +204,15 @@ void Lowering::run() {
 
 void Lowering::lower_view(LowerCall& call, ValueId id) {
   const Shape& shape = call.in(0).shape;
-  std::optional<Layout> view = call.node().op->view(shape, call.place(0).layout, call.node().attributes.view());
+  auto view_of_layout = [&](const Layout& layout) {
+    return call.node().op->view({shape, layout, call.out().shape, call.node().attributes.view()});
+  };
+  std::optional<Layout> view = view_of_layout(call.place(0).layout);
   Place from = call.place(0);
   if (!view) {
     // Only of dense memory is it a view.
     from = call.dense(0);
-    view = call.node().op->view(shape, from.layout, call.node().attributes.view());
+    view = view_of_layout(from.layout);
     if (!view) throw InternalError(text(call.node().op->name, " is no view of dense memory"));
   }
   places_[static_cast<std::size_t>(id)] = {from.buffer, *view};

@@ -2,6 +2,7 @@
 // step before it tells the sizes, so that the program can make room for them.
 #include <algorithm>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/compiler/lowering.h"
 #include "stet/runtime/branch_step.h"

@@ -1,5 +1,6 @@
 #include "stet/compiler/lower_contract.h"
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/contraction.h"
 #include "stet/cpu/gemm_step.h"
 

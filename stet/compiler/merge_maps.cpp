@@ -3,6 +3,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
 
@@ -27,7 +28,7 @@ bool lies_dense(const Graph& graph, ValueId id) {
     if (node.op == &input_row) return node.attributes.as<InputAttributes>().strides.empty();
     if (node.op->kind != Kind::layout || !node.op->view) return true;
     const Shape& shape = graph.type(node.inputs[0]).shape;
-    std::optional<Layout> view = node.op->view(shape, dense_layout(shape), node.attributes.view());
+    std::optional<Layout> view = node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
     if (!view) return true;
     std::vector<Dim> dense = dense_strides(node.type().shape);
     for (std::size_t axis = 0; axis < dense.size(); ++axis)

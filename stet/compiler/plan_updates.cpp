@@ -4,6 +4,7 @@
 #include <functional>
 #include <queue>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 
 namespace stet {

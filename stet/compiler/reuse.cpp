@@ -2,6 +2,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
 

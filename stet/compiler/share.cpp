@@ -1,6 +1,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
 
@@ -24,6 +25,18 @@ std::vector<int> symbols_of(const Node& node) {
     for (const Dim& dim : type.shape)
       if (!dim.is_constant())
         for (int symbol : dim.symbols()) out.push_back(symbol);
+  return out;
+}
+
+/// The symbols whose values a node needs to run: of its types, its attributes, and what runs inside of it.
+std::vector<int> needed_symbols(const Node& node) {
+  std::vector<int> out = symbols_of(node);
+  if (node.attributes.is_symbolic())
+    node.attributes.map_dims([&](const Dim& dim) {
+      if (!dim.is_constant())
+        for (int symbol : dim.symbols()) out.push_back(symbol);
+      return dim;
+    });
   return out;
 }
 
@@ -59,7 +72,7 @@ Graph drop_dead(const Graph& old) {
   for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
   for (std::size_t id = 0; id < old.nodes.size(); ++id)
     if (has_effect(old.nodes[id])) needed[id] = true;
-  std::unordered_set<int> sizes;  // symbols in the types of needed nodes
+  std::unordered_set<int> sizes;  // symbols that needed nodes need
   for (std::size_t id = old.nodes.size(); id-- > 0;) {
     const Node& node = old.nodes[id];
     // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
@@ -67,7 +80,7 @@ Graph drop_dead(const Graph& old) {
       for (int symbol : symbols_of(node)) needed[id] = needed[id] || sizes.contains(symbol);
     if (!needed[id]) continue;
     for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;
-    for (int symbol : symbols_of(node)) sizes.insert(symbol);
+    for (int symbol : needed_symbols(node)) sizes.insert(symbol);
   }
   Rebuild to(old);
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id)

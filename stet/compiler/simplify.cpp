@@ -1,3 +1,4 @@
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
 
@@ -20,7 +21,7 @@ bool changes_nothing(const Graph& graph, const Node& node) {
   if (node.op->kind != Kind::layout || !node.op->view) return false;
   // A view of dense memory that is dense memory again, from its start.
   const Shape& shape = graph.type(node.inputs[0]).shape;
-  std::optional<Layout> view = node.op->view(shape, dense_layout(shape), node.attributes.view());
+  std::optional<Layout> view = node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
   if (!view || !identical(view->offset, 0)) return false;
   std::vector<Dim> dense = dense_strides(node.type().shape);
   for (std::size_t i = 0; i < dense.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
 #include "stet/core/eager.h"
@@ -152,7 +153,7 @@ Tensor run_view(const OpDef& op, const Operand& operand, AttributesView attribut
   std::vector<std::int64_t> sizes = infer.results()[0].shape.sizes();
   Layout layout;
   for (int axis = 0; axis < node.rank; ++axis) layout.strides.push_back(node.strides[axis]);
-  std::optional<Layout> view = op.view(types[0].shape, layout, attributes);
+  std::optional<Layout> view = op.view({types[0].shape, layout, infer.results()[0].shape, attributes});
   if (!view) {
     // Not a view of this memory, but of a dense copy of it.
     Tensor whole = view_tensor(node, node.size_span(), node.stride_span(), 0).contiguous(where);
@@ -179,7 +180,7 @@ Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::spa
     if (given[i].kind() == In::Kind::tensor)
       inputs.push_back(given[i].tensor());
     else if (given[i].kind() == In::Kind::size && !given[i].size().is_constant())
-      inputs.push_back(trace.size_value(given[i].size(), operands[i].dtype));
+      inputs.push_back(trace.size_value(given[i].size(), operands[i].dtype, line_of(given)));
     else {
       Operand number = number_operand(given[i], operands[i].dtype);
       inputs.push_back(trace.number_value(number.dtype, &number.bits));
@@ -207,9 +208,9 @@ namespace {
 std::string described(const In& operand) {
   switch (operand.kind()) {
     case In::Kind::tensor:
-      return operand.tensor().defined() ? text(operand.tensor().dtype(), operand.tensor().shape()) : "undefined";
+      return operand.tensor().defined() ? type_text(operand.tensor()) : "undefined";
     case In::Kind::size:
-      return text("number ", operand.size());
+      return text("number ", size_text(operand.size()));
     case In::Kind::integer:
       return text("number ", operand.integer());
     default:
@@ -262,6 +263,12 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
         operands[i] = number_operand(given[i], operands[i].dtype);
       else if (operands[i].tensor->traced)
         concrete_node(given[i].tensor(), op.name, line_of(given));  // throws: it has leaked
+    }
+    // Eagerly sizes are numbers: those of a trace that this interrupts (InitScope) are read, and pinned by that.
+    Attributes read;
+    if (attributes.type && attributes.type->is_symbolic(attributes.data)) {
+      read = Attributes(attributes).map_dims([&](const Dim& dim) { return Dim(dim.value(line_of(given))); });
+      attributes = read.view();
     }
     bool view = op.view && operands[0].tensor;
     Tensor out = view ? run_view(op, operands[0], attributes, line_of(given))

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <unordered_map>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/function_entry.h"
@@ -322,6 +323,7 @@ constexpr AttributeType pair_attributes = {
     .copy = [](const void* p) -> std::shared_ptr<const void> {
       return std::make_shared<const PairAttributes>(*static_cast<const PairAttributes*>(p));
     },
+    .is_symbolic = [](const void*) { return false; },
     .map_dims = [](const void* p, const std::function<Dim(const Dim&)>&) -> std::shared_ptr<const void> {
       return std::make_shared<const PairAttributes>(*static_cast<const PairAttributes*>(p));
     },

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/tensor_node.h"

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/thread_end.h"
@@ -202,7 +203,7 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
   program->dim_symbols = std::move(dim_symbols);
   // What was assumed of sizes (divisible, not empty) is refused like a fact: the call then fails on its own sizes, with
   // the message that inference has for them.
-  program->facts.insert(program->facts.end(), scope->checks().begin(), scope->checks().end());
+  for (const SizeCheck& check : scope->checks()) program->facts.push_back(check.fact);
   program_counter.fetch_add(1, std::memory_order_relaxed);
   return program;
 }

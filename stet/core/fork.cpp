@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/compiler/pipeline.h"

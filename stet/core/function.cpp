@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/kept_where.h"
 #include "stet/base/text.h"

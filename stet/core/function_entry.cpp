@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"

@@ -1,10 +1,13 @@
 #include "stet/core/gradient.h"
 
+#include "stet/base/dim_inside.h"
 #include "stet/core/call.h"
 #include "stet/ir/expr.h"
 #include "stet/ir/graph.h"
 
 namespace stet {
+
+bool GradientCall::same_size(const Dim& a, const Dim& b) { return identical(a, b); }
 
 void map_gradient(GradientCall& call) {
   std::vector<DType> types;

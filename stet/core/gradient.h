@@ -38,6 +38,8 @@ class GradientCall {
   const T& attributes() const {
     return *static_cast<const T*>(attributes_.data);
   }
+  /// The same size by form: not asked of this call, nor proved by what is known now.
+  static bool same_size(const Dim& a, const Dim& b);
   /// One per operand; undefined where it was not wanted or is zero.
   std::vector<Tensor>& results() { return results_; }
 

@@ -1,6 +1,7 @@
 // Sizes for the second run of a trace: as different from the first run's as its facts allow.
 #include <algorithm>
 
+#include "stet/base/dim_inside.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/core/traced_run.h"
 
@@ -18,7 +19,7 @@ void add_conditions(const Graph& graph, int symbols, std::vector<Fact>& out) {
         if (symbol >= symbols) return;
     out.push_back(fact);
   };
-  for (const InferCall::Check& check : graph.checks) add(check.fact);
+  for (const SizeCheck& check : graph.checks) add(check.fact);
   for (const Node& node : graph.nodes) {
     if (node.op->kind != Kind::branch) continue;
     const auto& branch = node.attributes.as<BranchAttributes>();
@@ -34,7 +35,7 @@ class Search {
     sizes_ = given_;
     solved_.resize(given_.size(), Dim(0));
     for (const Fact& fact : scope.facts()) add(fact);
-    for (const Fact& fact : scope.checks()) add(fact);
+    for (const SizeCheck& check : scope.checks()) add(check.fact);
     std::vector<Fact> checks;
     add_conditions(run.graph, run.argument_symbols, checks);
     for (const Fact& check : checks) add(check);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/core/tensor_node.h"
 

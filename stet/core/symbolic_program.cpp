@@ -1,22 +1,33 @@
 #include "stet/core/symbolic_program.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
 
 namespace stet {
 
 std::vector<Dim> solve_facts(const SymbolScope& scope) {
   std::vector<Dim> symbols;
-  for (int i = 0; i < scope.symbol_count(); ++i) symbols.push_back(scope.symbol_at(i));
+  std::vector<std::vector<int>> users;  // by symbol: whose values mention it
+  for (int i = 0; i < scope.symbol_count(); ++i) {
+    symbols.push_back(scope.symbol_at(i));
+    users.push_back({i});
+  }
   std::vector<Dim> out = symbols;
   auto replace = [&](const Dim& symbol, const Dim& by) {
     int number = *symbol.as_symbol();
     std::vector<int> inside = by.symbols();
     if (std::find(inside.begin(), inside.end(), number) != inside.end()) return;
-    std::vector<Dim> one = symbols;
-    one[static_cast<std::size_t>(number)] = by;
-    for (Dim& dim : out) dim = dim.substitute(one);
+    auto at = static_cast<std::size_t>(number);
+    symbols[at] = by;
+    for (int user : std::exchange(users[at], {})) {
+      Dim& value = out[static_cast<std::size_t>(user)];
+      value = value.substitute(symbols);
+      for (int other : inside) users[static_cast<std::size_t>(other)].push_back(user);
+    }
+    symbols[at] = symbol;
   };
   for (const Fact& fact : scope.facts()) {
     if (fact.relation != Relation::equal) continue;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/base/thread_end.h"
 #include "stet/core/call.h"
@@ -125,10 +126,10 @@ const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where wh
   const TensorNode& node = defined_node(tensor, what, where);
   if (!node.traced) return node;
   if (!node.traced->life->trace)
-    throw TraceError(error_text(text(what, ": the tensor ", node.dtype, node.shape(),
-                                     " has leaked out of the trace of '", node.traced->life->function, "'"),
+    throw TraceError(error_text(text(what, ": the tensor ", type_text(tensor), " has leaked out of the trace of '",
+                                     node.traced->life->function, "'"),
                                 where, "return it from the function, or assign it to a Variable"));
-  throw TraceError(error_text(text(what, ": the value of ", node.dtype, node.shape(), " does not exist while '",
+  throw TraceError(error_text(text(what, ": the value of ", type_text(tensor), " does not exist while '",
                                    node.traced->life->function, "' is being traced"),
                               where, "return the tensor and read it outside, or compute with ops such as where()"));
 }
@@ -136,9 +137,17 @@ const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where wh
 // --- what it is
 
 DType Tensor::dtype(Where where) const { return defined_node(*this, "dtype", where).dtype; }
-Shape Tensor::shape(Where where) const { return defined_node(*this, "shape", where).shape(); }
+Shape Tensor::shape(Where where) const {
+  const TensorNode& node = defined_node(*this, "shape", where);
+  Shape out = node.shape();
+  if (node.traced)
+    for (int axis = 0; axis < node.rank; ++axis) out.set(axis, taken_at(out[axis], where));
+  return out;
+}
 int Tensor::rank(Where where) const { return defined_node(*this, "rank", where).rank; }
-Dim Tensor::size(Where where) const { return defined_node(*this, "size", where).shape().element_count(); }
+Dim Tensor::size(Where where) const {
+  return taken_at(defined_node(*this, "size", where).shape().element_count(), where);
+}
 bool Tensor::is_dense() const { return defined() && node_->dense && !node_->traced; }
 
 Dim Tensor::dim(int axis, Where where) const {
@@ -146,9 +155,9 @@ Dim Tensor::dim(int axis, Where where) const {
   int at = axis < 0 ? axis + node.rank : axis;
   if (at < 0 || at >= node.rank)
     throw UserError(error_text(
-        text("dim: axis ", axis, " is out of range for ", node.dtype, node.shape()), where,
+        text("dim: axis ", axis, " is out of range for ", type_text(*this)), where,
         node.rank ? text("allowed are ", -node.rank, " to ", node.rank - 1) : std::string("a scalar has no axes")));
-  return node.traced ? node.traced->shape[at] : Dim(node.sizes[at]);
+  return node.traced ? taken_at(node.traced->shape[at], where) : Dim(node.sizes[at]);
 }
 
 // --- reading
@@ -165,20 +174,19 @@ void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> 
   std::int64_t offset = 0;
   if (position.size() == 0) {
     if (node.element_count() != 1)
-      throw UserError(
-          error_text(text("item: ", node.dtype, node.shape(), " has ", node.element_count(), " elements, not one"),
-                     where, "name a position, item<float>({0, 1}), or use to_vector()"));
+      throw UserError(error_text(text("item: ", type_text(*this), " has ", node.element_count(), " elements, not one"),
+                                 where, "name a position, item<float>({0, 1}), or use to_vector()"));
   } else {
     if (position.size() != node.rank)
-      throw UserError(error_text(text("item: ", position.size(), " positions for ", node.dtype, node.shape()), where,
+      throw UserError(error_text(text("item: ", position.size(), " positions for ", type_text(*this)), where,
                                  text("give one position per axis: ", int{node.rank})));
     int axis = 0;
     for (std::int64_t p : position) {
       std::int64_t size = node.sizes[axis], at = p < 0 ? p + size : p;
       if (at < 0 || at >= size)
         throw UserError(
-            error_text(text("item: position ", p, " of axis ", axis, " is out of range for ", node.dtype, node.shape()),
-                       where, size ? text("allowed are ", -size, " to ", size - 1) : std::string("the axis is empty")));
+            error_text(text("item: position ", p, " of axis ", axis, " is out of range for ", type_text(*this)), where,
+                       size ? text("allowed are ", -size, " to ", size - 1) : std::string("the axis is empty")));
       offset += at * node.strides[axis++];
     }
   }
@@ -192,7 +200,7 @@ std::int64_t Tensor::element_count(Where where) const {
 void Tensor::copy_elements(DType dtype, void* out, Where where) const {
   const TensorNode& node = concrete_node(*this, "to_vector", where);
   if (node.dtype != dtype)
-    throw UserError(error_text(text("to_vector: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
+    throw UserError(error_text(text("to_vector: the tensor is ", type_text(*this), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
   std::int64_t count = node.element_count();
   auto bytes = static_cast<std::size_t>(size_of(dtype));
@@ -214,11 +222,11 @@ void Tensor::copy_elements(DType dtype, void* out, Where where) const {
 const void* Tensor::dense_data(DType dtype, Where where) const {
   const TensorNode& node = concrete_node(*this, "data", where);
   if (node.dtype != dtype)
-    throw UserError(error_text(text("data: the tensor is ", node.dtype, node.shape(), ", not ", dtype), where,
+    throw UserError(error_text(text("data: the tensor is ", type_text(*this), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
   if (!node.dense)
-    throw UserError(error_text(text("data: ", node.dtype, node.shape(), " is a view that is not dense in memory"),
-                               where, "take contiguous() first and keep it while you use its data"));
+    throw UserError(error_text(text("data: ", type_text(*this), " is a view that is not dense in memory"), where,
+                               "take contiguous() first and keep it while you use its data"));
   return node.data;
 }
 
@@ -329,7 +337,7 @@ Tensor ragged(Where where) {
 }  // namespace creation
 
 Tensor tensor(const Dim& size, Where where) {
-  if (Trace* trace = current_trace(); trace && !size.is_constant()) return trace->size_value(size, DType::i64);
+  if (Trace* trace = current_trace(); trace && !size.is_constant()) return trace->size_value(size, DType::i64, where);
   std::int64_t value = size.value(where);
   return creation::copied(DType::i64, &value, 1, Shape(), where);
 }
@@ -439,14 +447,15 @@ Tensor arange(const Dim& count, Where where) {
   return dense_tensor(DType::i64, sizes, std::move(buffer));
 }
 
+std::string type_text(const Tensor& tensor) {
+  return tensor.defined() ? text(tensor.node()->dtype, size_text(tensor.node()->shape())) : std::string("undefined");
+}
+
 // --- sizes and the host
 
 bool inside::compare(const Dim& left, Relation relation, const Dim& right, Where where) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
-  SymbolScope* scope = left.scope() ? left.scope() : right.scope();
-  if (!scope)
-    throw TraceError(error_text("a size of an ended trace was compared", where, "use sizes inside the function"));
-  return scope->decide(left, relation, right, where);
+  return decide(left, relation, right, {"host code", "comparison of sizes", where});
 }
 
 bool operator==(const Shape& a, const Shape& b) {

@@ -151,6 +151,9 @@ class STET_API Tensor {
   const TensorNode* node_ = nullptr;
 };
 
+/// For messages alone: "f32[32,10]", with the sizes of the call being traced; "undefined" of an undefined tensor.
+STET_API std::string type_text(const Tensor&);
+
 /// As NumPy prints arrays: nested brackets, aligned columns, long axes shortened.
 STET_API std::ostream& operator<<(std::ostream&, const Tensor&);
 STET_API std::string to_string(const Tensor&);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
@@ -56,14 +57,18 @@ bool truth(const In& condition, Where where) {
 }  // namespace branches
 
 OpenTrace::OpenTrace(Trace& trace)
-    : open_(std::exchange(open_trace(), &trace)), running_(std::exchange(running_trace(), &trace)) {}
+    : open_(std::exchange(open_trace(), &trace)),
+      running_(std::exchange(running_trace(), &trace)),
+      sizes_(std::make_unique<OpenScope>(trace.symbols())) {}
 OpenTrace::~OpenTrace() {
   open_trace() = open_;
   running_trace() = running_;
 }
 
 Trace::Trace(std::string function, bool yes_first)
-    : life_(std::make_shared<TraceLife>()), symbols_(std::make_shared<RecordingScope>()), yes_first_(yes_first) {
+    : life_(std::make_shared<TraceLife>()),
+      symbols_(std::make_shared<RecordingScope>(function)),
+      yes_first_(yes_first) {
   life_->trace = this;
   life_->function = std::move(function);
   graph.scope = symbols_;
@@ -207,9 +212,9 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
   return id;
 }
 
-Tensor Trace::size_value(const Dim& size, DType dtype) {
-  SizeAttributes attributes{size};
-  ValueId id = append(size_row, {}, Attributes(view_of(attributes)), {});
+Tensor Trace::size_value(const Dim& size, DType dtype, Where where) {
+  SizeAttributes attributes{size, dtype};
+  ValueId id = append(size_row, {}, Attributes(view_of(attributes)), where);
   if (dtype == DType::i64) return tensor_of(id);
   MapAttributes cast{scalar::cast(operand(0, DType::i64), dtype), {}};
   return tensor_of(append(map_row, {id}, Attributes(view_of(cast)), {}));

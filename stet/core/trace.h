@@ -64,6 +64,9 @@ struct Reading {
   auto operator<=>(const Reading&) const = default;
 };
 
+class RecordingScope;  // base/dim_inside.h
+class OpenScope;
+
 class ForkScope;  // fork.h
 struct InnerScope;
 
@@ -86,7 +89,7 @@ class Trace {
   /// A C++ number as a scalar of the program.
   Tensor number_value(DType dtype, const void* element);
   /// A size as a scalar of the program.
-  Tensor size_value(const Dim& size, DType dtype);
+  Tensor size_value(const Dim& size, DType dtype, Where where);
   /// What the Variable holds here, as a value of its own: gradients end there, and are the Variable's.
   Tensor read(const Variable& variable);
   /// The same without being a reading that tapes know of: what assign_add adds to.
@@ -185,6 +188,7 @@ class OpenTrace {
  private:
   Trace* open_;
   Trace* running_;
+  std::unique_ptr<OpenScope> sizes_;
   HiddenTapes tapes_;
 };
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
@@ -47,7 +48,7 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
   }
   if (!fits)
     throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "),
-                                    "of ", variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
+                                    "of ", variable.dtype, variable.shape, " cannot hold ", type_text(tensor)),
                                where,
                                repeats ? "a Variable keeps its type and shape; cast the value, or give it a shape that "
                                          "broadcasts to the Variable's"

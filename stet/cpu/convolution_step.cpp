@@ -4,6 +4,7 @@
 #include <exception>
 #include <mutex>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/runtime/parallel.h"

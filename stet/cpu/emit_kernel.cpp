@@ -4,6 +4,7 @@
 #include <atomic>
 #include <unordered_set>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/cpu/emit_combine.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 
 namespace stet::cpu {

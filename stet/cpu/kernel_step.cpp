@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/runtime/buffer.h"

@@ -43,6 +43,8 @@ struct AttributeType {
   bool (*equal)(const void*, const void*);
   std::string (*str)(const void*);  // "axes=[0,1], keepdims=true"
   std::shared_ptr<const void> (*copy)(const void*);
+  /// Whether a Dim in it is not a constant.
+  bool (*is_symbolic)(const void*);
   /// A copy with every Dim (also those in shapes) replaced.
   std::shared_ptr<const void> (*map_dims)(const void*, const std::function<Dim(const Dim&)>&);
 };
@@ -72,6 +74,7 @@ class Attributes {
   bool operator==(const Attributes& other) const {
     return type_ == other.type_ && (!type_ || type_->equal(data_.get(), other.data_.get()));
   }
+  bool is_symbolic() const { return type_ && type_->is_symbolic(data_.get()); }
   Attributes map_dims(const std::function<Dim(const Dim&)>& f) const {
     return type_ ? Attributes(type_, type_->map_dims(data_.get(), f)) : *this;
   }
@@ -81,7 +84,7 @@ class Attributes {
   std::shared_ptr<const void> data_;
 };
 
-// --- What a field can be. A new kind of field is four overloads here.
+// --- What a field can be. A new kind of field is five overloads here.
 
 namespace attribute {
 
@@ -93,8 +96,8 @@ inline std::size_t mix(std::size_t seed, std::size_t value) {
 template <class T>
 requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) std::size_t hash(const T& v) { return std::hash<T>()(v); }
 inline std::size_t hash(const std::string& v) { return std::hash<std::string>()(v); }
-inline std::size_t hash(const Dim& v) { return v.hash(); }
-inline std::size_t hash(const Shape& v) { return v.hash(); }
+std::size_t hash(const Dim& v);
+std::size_t hash(const Shape& v);
 inline std::size_t hash(const Expr& v) { return v.defined() ? v->hash : 0; }
 inline std::size_t hash(const GraphPointer& v) { return std::hash<const Graph*>()(v.get()); }
 inline std::size_t hash(const AxisMap& v) {
@@ -113,8 +116,8 @@ template <class T>
 bool equal(const T& a, const T& b) {
   return a == b;
 }
-inline bool equal(const Dim& a, const Dim& b) { return identical(a, b); }
-inline bool equal(const Shape& a, const Shape& b) { return identical(a, b); }
+bool equal(const Dim& a, const Dim& b);  // in form: attributes are compared, not sizes
+bool equal(const Shape& a, const Shape& b);
 template <class T>
 bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
@@ -149,6 +152,15 @@ std::string str(const std::vector<T>& v) {
   }
   return out + "]";
 }
+
+template <class T>
+bool is_symbolic(const T&) {
+  return false;
+}
+bool is_symbolic(const Dim& v);
+bool is_symbolic(const Shape& v);
+bool is_symbolic(const std::vector<Dim>& v);
+inline bool is_symbolic(const GraphPointer& v) { return v != nullptr; }  // as a rule; nobody asks more exactly
 
 template <class T>
 void map_dims(T&, const std::function<Dim(const Dim&)>&) {}
@@ -193,6 +205,12 @@ inline constexpr AttributeType attribute_type = {
     .copy = [](const void* p) -> std::shared_ptr<const void> {
       return std::make_shared<const T>(*static_cast<const T*>(p));
     },
+    .is_symbolic =
+        [](const void* p) {
+          const T& v = *static_cast<const T*>(p);
+          return std::apply([&](const auto&... f) { return (attribute::is_symbolic(v.*f.member) || ...); },
+                            T::fields());
+        },
     .map_dims = [](const void* p, const std::function<Dim(const Dim&)>& g) -> std::shared_ptr<const void> {
       auto v = std::make_shared<T>(*static_cast<const T*>(p));
       std::apply([&](const auto&... f) { (attribute::map_dims((*v).*f.member, g), ...); }, T::fields());

@@ -1,5 +1,6 @@
 #include "stet/ir/graph.h"
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/kept_where.h"
 
@@ -10,6 +11,14 @@ constinit const OpDef constant_row{.name = "constant", .kind = Kind::structure, 
 constinit const OpDef part_row{.name = "part", .kind = Kind::structure, .summary = "One value of a tuple."};
 constinit const OpDef size_row{
     .name = "size", .kind = Kind::structure, .summary = "A size as a value.", .infer = [](InferCall& call) {
+      const auto& attributes = call.attributes<SizeAttributes>();
+      if (!is_floating(attributes.dtype)) {
+        SizedText problem = sized_text("the number ", attributes.size, " is out of range for ", attributes.dtype);
+        std::string advice = text("allowed are ", row(attributes.dtype).lowest, " to ", row(attributes.dtype).highest,
+                                  "; cast the tensor to a wider type");
+        call.check(row(attributes.dtype).lowest, Relation::less_equal, attributes.size, problem, advice);
+        call.check(attributes.size, Relation::less_equal, row(attributes.dtype).highest, problem, advice);
+      }
       call.result(DType::i64, Shape());
     }};
 constinit const OpDef alias_row{
@@ -66,10 +75,9 @@ Node map_node(const Graph& graph, const OpDef& row, std::vector<ValueId> inputs,
 class ScopeChecks {
  public:
   explicit ScopeChecks(const SymbolScope* scope) : scope_(scope), before_(scope ? scope->checks().size() : 0) {}
-  void move_to(std::vector<InferCall::Check>& checks) const {
+  void move_to(std::vector<SizeCheck>& checks) const {
     if (!scope_) return;
-    for (const Fact& fact : scope_->checks().subspan(before_))
-      checks.push_back({fact, text(fact.reason.what, ": ", fact, " does not hold for these sizes"), {}});
+    for (const SizeCheck& check : scope_->checks().subspan(before_)) checks.push_back(check);
   }
 
  private:
@@ -79,8 +87,27 @@ class ScopeChecks {
 
 }  // namespace
 
+namespace {
+
+/// What every size that comes in by an attribute must be: of this graph, and without a division by 0.
+void check_attributes(const Attributes& attributes, const SymbolScope& scope, Where where,
+                      std::vector<SizeCheck>& checks) {
+  if (!attributes.is_symbolic()) return;
+  attributes.map_dims([&](const Dim& dim) {
+    scope.refuse_foreign(dim, where);
+    for (const Division& division : symbolic_divisions(dim))
+      if (prove_by_form(division.divisor, Relation::not_equal, 0) != Proof::yes)
+        checks.push_back(
+            {{division.divisor, Relation::not_equal, 0, {"size", "division", where}}, division.by_zero, {}});
+    return dim;
+  });
+}
+
+}  // namespace
+
 ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attributes attributes, Where where) {
   ScopeChecks recorded(scope.get());
+  if (scope) check_attributes(attributes, *scope, where, checks);
   if (op.kind == Kind::map) {
     Node node = map_node(*this, op, std::move(operands), attributes, where);
     recorded.move_to(checks);
@@ -91,7 +118,7 @@ ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attribut
   InferCall call(op.name, types, attributes.view(), where);
   call.scope = scope.get();
   op.infer(call);
-  for (InferCall::Check& check : call.checks()) checks.push_back(std::move(check));
+  for (SizeCheck& check : call.checks()) checks.push_back(std::move(check));
   recorded.move_to(checks);
   return add({.op = &op,
               .inputs = std::move(operands),
@@ -138,9 +165,10 @@ Graph map_dims(const Graph& given, const std::function<Dim(const Dim&)>& replace
     node.attributes = node.attributes.map_dims(replace);
     for (ValueType& type : node.results) attribute::map_dims(type.shape, replace);
   }
-  for (InferCall::Check& check : graph.checks) {
+  for (SizeCheck& check : graph.checks) {
     check.fact.left = replace(check.fact.left);
     check.fact.right = replace(check.fact.right);
+    for (Dim& size : check.sizes) size = replace(size);
   }
   return graph;
 }

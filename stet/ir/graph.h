@@ -100,10 +100,13 @@ struct PartAttributes {
   int number = 0;
   static constexpr auto fields() { return std::tuple(field("number", &PartAttributes::number)); }
 };
-/// A size as a value: an i64 scalar.
+/// A size as a value: an i64 scalar. It must be a value of `dtype`, which it is used as: checked in every call.
 struct SizeAttributes {
   Dim size = 0;
-  static constexpr auto fields() { return std::tuple(field("size", &SizeAttributes::size)); }
+  DType dtype = DType::i64;
+  static constexpr auto fields() {
+    return std::tuple(field("size", &SizeAttributes::size), field("dtype", &SizeAttributes::dtype));
+  }
 };
 /// A map: the body's operands are the node's inputs; loop i of the body is axis i of the result.
 struct MapAttributes {

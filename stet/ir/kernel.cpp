@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 
 namespace stet {

@@ -1,5 +1,8 @@
 #include "stet/ir/op.h"
 
+#include "stet/base/dim_inside.h"
+#include "stet/ir/layout.h"
+
 namespace stet {
 
 const char* name(Kind kind) {
@@ -17,15 +20,30 @@ bool identical(const ValueType& a, const ValueType& b) { return a.dtype == b.dty
 
 void InferCall::require_equal(const Dim& a, const Dim& b, const std::string& what, const std::string& advice) {
   if (!stet::require(a, Relation::equal, b, reason(what)))
-    throw Problem(text(what, " ", a, " and ", b, " differ"), advice);
+    throw Problem(text(what, " ", size_text(a), " and ", size_text(b), " differ"), advice);
 }
 
-void InferCall::check(const Dim& left, Relation relation, const Dim& right, std::string problem, std::string advice) {
-  Proof proof = prove(left, relation, right);
+void InferCall::check(const Dim& left, Relation relation, const Dim& right, const SizedText& problem,
+                      const SizedText& advice) {
+  // By form: which checks a program has must not depend on what was learned elsewhere before.
+  Proof proof = prove_by_form(left, relation, right);
   if (proof == Proof::yes) return;
-  if (proof == Proof::no) throw Problem(std::move(problem), std::move(advice));
-  checks_.push_back({{left, relation, right, reason("size check")}, std::move(problem), std::move(advice)});
+  if (proof == Proof::no) throw Problem(problem.now(), advice.now());
+  checks_.emplace_back(Fact{left, relation, right, reason("size check")}, problem, advice);
 }
+
+bool InferCall::always(const Dim& left, Relation relation, const Dim& right) {
+  return prove_by_form(left, relation, right) == Proof::yes;
+}
+
+void InferCall::check_sizes(std::span<const Dim> sizes) {
+  for (const Dim& size : sizes)
+    if (!always(0, Relation::less_equal, size))
+      check(0, Relation::less_equal, size, sized_text("size ", size, " is negative"), "sizes are 0 or more");
+}
+
+bool ViewCall::is_one(const Dim& size) { return size.is_constant(1) || prove_equal(size, 1) == Proof::yes; }
+bool ViewCall::same(const Dim& a, const Dim& b) { return identical(a, b) || prove_equal(a, b) == Proof::yes; }
 
 Dim InferCall::late(const char* name, const Dim& upper_bound) {
   if (!scope) return 0;

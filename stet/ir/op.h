@@ -42,6 +42,7 @@ class LowerCall;     // compiler/lower.h: from a node to steps
 class SampleList;    // ops/samples.h: inputs to test a row with
 class ErrorList;     // ops/samples.h: wrong calls and their messages
 struct Layout;       // ir/layout.h: strides and offset
+class ViewCall;      // ir/layout.h: one layout as another
 
 /// What `infer` is given and fills in: the result type of a call, or a Problem.
 class InferCall {
@@ -62,8 +63,13 @@ class InferCall {
   void result(DType dtype, Shape shape) { results_.push_back({dtype, std::move(shape)}); }
   /// Sizes that must agree; a fact while tracing, Problem when they do not.
   void require_equal(const Dim& a, const Dim& b, const std::string& what, const std::string& advice = {});
-  /// A condition on sizes that is not a fact: checked when sizes are known, Problem(text) when it fails.
-  void check(const Dim& left, Relation relation, const Dim& right, std::string problem, std::string advice = {});
+  /// A condition on sizes that is not a fact: tested by every call with its sizes, Problem when it fails.
+  void check(const Dim& left, Relation relation, const Dim& right, const SizedText& problem,
+             const SizedText& advice = {});
+  /// Whether the relation holds for all sizes, by form: then nobody needs to write the text of a check.
+  static bool always(const Dim& left, Relation relation, const Dim& right);
+  /// Sizes of a result: none is negative.
+  void check_sizes(std::span<const Dim> sizes);
   void require(bool condition, const std::string& problem, const std::string& advice = {}) const {
     if (!condition) throw Problem(problem, advice);
   }
@@ -71,13 +77,10 @@ class InferCall {
   /// A size known only when the op has run.
   Dim late(const char* name, const Dim& upper_bound);
 
-  struct Check {
-    Fact fact;
-    std::string problem, advice;
-  };
+  using Check = SizeCheck;
   std::vector<ValueType>& results() { return results_; }
   std::vector<Check>& checks() { return checks_; }
-  /// The scope that late symbols are made in; null on the eager path's first look, where they become -1.
+  /// The scope that late symbols are made in; null on the eager path's first look, where they become 0.
   SymbolScope* scope = nullptr;
 
  private:
@@ -124,7 +127,7 @@ struct OpDef {
   void (*samples)(SampleList&) = nullptr;
   void (*errors)(ErrorList&) = nullptr;
   /// layout: the result as strides over the operand's memory, if it can be one (no copy).
-  std::optional<Layout> (*view)(const Shape& shape, const Layout& layout, AttributesView attributes) = nullptr;
+  std::optional<Layout> (*view)(const ViewCall&) = nullptr;
 
   // kind map
   std::uint8_t arity = 0;

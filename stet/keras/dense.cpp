@@ -27,7 +27,7 @@ class DenseBody : public CustomLayer {
       throw UserError(error_text(text(description(), ": its input ", described(x), " has no batch axis"), where,
                                  "it takes [batch, …, inputs]; one sample is a batch of size 1: x[newaxis]"));
     if (!require(x.dim(-1), Relation::equal, kernel_.shape()[0], {"Dense", text("inputs of '", name(), "'"), where}))
-      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", *x.dim(-1).hint(),
+      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", size_text(x.dim(-1)),
                                       " values per sample; it was built for ", kernel_.shape()[0]),
                                  where, text("give it [batch, …, ", kernel_.shape()[0], "]")));
     Tensor in = x.dtype() == options_.dtype ? x : cast(In(x, where), options_.dtype);

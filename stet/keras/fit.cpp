@@ -90,7 +90,7 @@ ProgressBar::Values values_of(const Step& step, const std::vector<Tensor>& repor
   ProgressBar::Values out;
   std::vector<std::string> names = step.names();
   for (std::size_t i = 0; i < reported.size(); ++i) {
-    if (!reported[i].defined() || !reported[i].size().is_constant(1))
+    if (!reported[i].defined() || reported[i].size() != 1)
       refuse(text("the step reports '", names[i], "' as ", described(reported[i])), where,
              "a report is one number: take its mean");
     std::pair<std::string, double> value{names[i], reported[i].item<double>({}, where)};

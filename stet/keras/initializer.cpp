@@ -36,15 +36,15 @@ constexpr NamedRule named_rules[] = {
 };
 
 /// How many inputs and outputs meet in one weight: the last two axes are in and out, the others a receptive field.
-double fan_of(Fan fan, const std::vector<std::int64_t>& sizes) {
+double fan_of(Fan fan, const Shape& sizes) {
   double in = 1, out = 1;
-  if (sizes.size() == 1) {
+  if (sizes.rank() == 1) {
     in = out = static_cast<double>(sizes[0]);
-  } else if (sizes.size() >= 2) {
+  } else if (sizes.rank() >= 2) {
     double field = 1;
-    for (std::size_t i = 0; i + 2 < sizes.size(); ++i) field *= static_cast<double>(sizes[i]);
-    in = field * static_cast<double>(sizes[sizes.size() - 2]);
-    out = field * static_cast<double>(sizes.back());
+    for (int i = 0; i + 2 < sizes.rank(); ++i) field *= static_cast<double>(sizes[i]);
+    in = field * static_cast<double>(sizes[-2]);
+    out = field * static_cast<double>(sizes[-1]);
   }
   return std::max(1.0, fan == Fan::in ? in : (in + out) / 2);
 }
@@ -52,7 +52,7 @@ double fan_of(Fan fan, const std::vector<std::int64_t>& sizes) {
 /// Normal numbers within two standard deviations: those outside are drawn again, from streams beside the first.
 Tensor truncated_normal(const Shape& shape, random::StreamSeed stream, double stddev, DType dtype) {
   Tensor drawn = random::stateless_normal(shape, stream, {.dtype = dtype});
-  const bool empty = shape.element_count().is_constant(0);
+  const bool empty = shape.element_count() == 0;
   for (std::uint64_t again = 1; !empty && max(abs(drawn)).item<double>() > 2; ++again) {
     random::StreamSeed next{
         static_cast<std::int64_t>(static_cast<std::uint64_t>(stream[0]) + again * 0x9e3779b97f4a7c15u), stream[1]};
@@ -64,7 +64,7 @@ Tensor truncated_normal(const Shape& shape, random::StreamSeed stream, double st
 Tensor draw(const NamedRule& rule, const Shape& shape, DType dtype) {
   if (rule.distribution == Distribution::constant) return full(shape, rule.value, dtype);
   random::StreamSeed stream = random::next_initial_stream();
-  double variance = rule.fan == Fan::none ? 0 : rule.value / fan_of(rule.fan, shape.sizes());
+  double variance = rule.fan == Fan::none ? 0 : rule.value / fan_of(rule.fan, shape);
   switch (rule.distribution) {
     case Distribution::uniform: {
       double limit = rule.fan == Fan::none ? rule.value : std::sqrt(3 * variance);

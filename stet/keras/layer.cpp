@@ -130,7 +130,8 @@ void note_output(LayerState& state, const Tensor& y) {
   Shape shape = y.shape();
   for (int axis = 0; axis < shape.rank(); ++axis) {
     std::optional<std::int64_t> size;
-    if (axis > 0 && (!inferring || shape[axis].is_constant())) size = shape[axis].hint();
+    const std::string known = text(shape[axis]), now = size_text(shape[axis]);
+    if (axis > 0 && (inferring ? known : now).find_first_not_of("0123456789") == std::string::npos) size = std::stoll(now);
     spec.dims.push_back(size ? DimSpec(*size) : DimSpec(dyn));
   }
   state.output = std::move(spec);
@@ -326,17 +327,12 @@ std::vector<Variable> Layer::non_trainable_variables() const {
 }
 std::int64_t Layer::count_params() const {
   std::int64_t count = 0;
-  for (const Weight& weight : weights()) count += weight.variable.shape().element_count().constant();
+  for (const Weight& weight : weights()) count += weight.variable.shape().element_count().value();
   return count;
 }
 
 std::string described(const Shape& shape) {
-  std::vector<std::string> sizes;
-  for (const Dim& dim : shape) {
-    std::optional<std::int64_t> hint = dim.hint();
-    sizes.push_back(hint ? text(*hint) : "?");
-  }
-  return text("[", joined(sizes, ","), "]");
+  return size_text(shape);
 }
 std::string described(const Tensor& tensor) {
   return tensor.defined() ? text(tensor.dtype(), described(tensor.shape())) : "an undefined tensor";

@@ -51,7 +51,7 @@ Tensor clipped(const Tensor& probability) {
   return minimum(maximum(probability, smallest_probability), 1 - smallest_probability);
 }
 Tensor floating(const Tensor& t, Where where) { return is_floating(t.dtype()) ? t : cast(In(t, where), f32); }
-bool single_column(const Tensor& t) { return t.rank() > 0 && t.dim(-1).is_constant(1); }
+bool single_column(const Tensor& t) { return t.rank() > 0 && t.dim(-1) == 1; }
 
 /// The labels in the type of the predictions; a UserError when the two do not have the same shape.
 Tensor matching(const char* loss, const Tensor& y_true, const Tensor& y_pred, Where where) {

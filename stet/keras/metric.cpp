@@ -71,7 +71,7 @@ class MeanOfBody : public MeanBody {
 
 // --- functions of labels and predictions, per sample
 
-bool single_column(const Tensor& t) { return t.rank() > 0 && t.dim(-1).is_constant(1); }
+bool single_column(const Tensor& t) { return t.rank() > 0 && t.dim(-1) == 1; }
 
 Tensor sparse_categorical_matches(Tensor y_true, Tensor y_pred) {
   Tensor labels = y_true.rank() == y_pred.rank() && single_column(y_true) ? squeeze(y_true, -1) : y_true;

@@ -34,7 +34,7 @@ std::string memory_text(double bytes) {
 struct Count {
   std::int64_t elements = 0, bytes = 0;
   void add(const Variable& variable) {
-    const std::int64_t more = variable.shape().element_count().constant();
+    const std::int64_t more = variable.shape().element_count().value();
     elements += more;
     bytes += more * size_of(variable.dtype());
   }

@@ -3,9 +3,9 @@
 
 #include "stet/base/inside.h"
 #include "stet/core/call.h"
-#include "stet/core/dim_host.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ops/ops.h"
+#include "stet/ops/slice.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -13,35 +13,55 @@ namespace {
 
 constexpr const char* operand_names[] = {"x"};
 
+/// The part of an axis that a range takes, forwards: positions begin, begin + step, …; `size` of them.
 struct IndexedAxis {
   Dim begin = 0, size = 0;
   std::int64_t step = 1;
+  bool backwards = false;
 };
 
-/// Python's rule: bounds are cut to the axis, a step may go backwards. Whether a bound lies within the axis is a
-/// question about sizes: of a traced tensor the answer is a fact.
-IndexedAxis resolve_range(const Range& range, const Dim& extent, int axis, Where where) {
+/// One end of a part of an axis: so many positions after its begin, or (none or less) after its end.
+struct RangeEnd {
+  std::int64_t at = 0;
+  bool from_end = false;
+
+  /// The position itself, or for a walk backwards the one after it.
+  static RangeEnd of(std::int64_t position, std::int64_t shift) {
+    constexpr std::int64_t farthest = std::int64_t{1} << 61;
+    return {std::clamp(position, -farthest, farthest) + shift, position < 0};
+  }
+  /// Cut to the axis. That is a size like any other (a minimum or maximum of sizes): nothing is asked, so one trace
+  /// serves all extents.
+  Dim cut_to(const Dim& extent) const {
+    if (at == 0) return from_end ? extent : Dim(0);
+    return from_end ? larger_of(extent + at, 0) : smaller_of(at, extent);
+  }
+};
+
+/// Python's rule: bounds are cut to the axis, a step may go backwards.
+IndexedAxis resolve_range(const Range& range, const Dim& extent, int axis) {
   if (range.step == 0) throw Problem(text("the step of axis ", axis, " is 0"), "use a positive or negative step");
-  bool forward = range.step > 0;
-  auto within = [&](const Dim& a, const Dim& b) { return compare(a, Relation::less_equal, b, where); };
-  auto bound = [&](std::optional<std::int64_t> given, const Dim& missing) {
-    if (!given) return missing;
-    Dim low = forward ? 0 : -1, high = forward ? extent : extent - 1;
-    if (*given < 0) {
-      Dim at = extent + *given;
-      return within(low, at) ? at : low;
-    }
-    return within(*given, high) ? Dim(*given) : within(low, high) ? high : low;
-  };
-  Dim begin = bound(range.begin, forward ? Dim(0) : extent - 1), end = bound(range.end, forward ? extent : Dim(-1));
-  Dim distance = forward ? end - begin : begin - end;
-  std::int64_t step = range.step == INT64_MIN ? INT64_MAX : forward ? range.step : -range.step;
+  IndexedAxis out;
+  out.backwards = range.step < 0;
+  RangeEnd low, high{.at = 0, .from_end = true};
+  if (const auto& given = out.backwards ? range.end : range.begin) low = RangeEnd::of(*given, out.backwards);
+  if (const auto& given = out.backwards ? range.begin : range.end) high = RangeEnd::of(*given, out.backwards);
+  Dim begin = low.cut_to(extent), end = high.cut_to(extent), length = 0;
+  // Ends that are counted from the same side are in order or not, whatever the extent. Others may cross.
+  if (low.from_end == high.from_end)
+    length = low.at < high.at ? end - begin : Dim(0);
+  else if (low.from_end)
+    length = larger_of(end - begin, 0);
+  else
+    length = low.at == 0 ? end : larger_of(extent + high.at - low.at, 0);
   // A step past the end takes one element, however long it is; the arithmetic below must not overflow.
-  if (extent.is_constant()) step = std::min(step, std::max<std::int64_t>(extent.constant(), 1));
-  Dim size = 0;
-  if (prove(0, Relation::less_equal, distance) == Proof::yes || within(1, distance))
-    size = (distance + (step - 1)) / step;
-  return {begin, size, forward ? step : -step};
+  constexpr std::int64_t longest = std::int64_t{1} << 61;
+  out.step = out.backwards ? -std::max(range.step, -longest) : std::min(range.step, longest);
+  out.size = (length + (out.step - 1)) / out.step;
+  // Backwards the last position of the part is taken for certain, forwards the first: what is left over lies at the
+  // other end. (Of an empty part nothing is left over, and it begins where it ends.)
+  out.begin = out.backwards && out.step > 1 ? smaller_of(begin + (length - 1) % out.step, end) : begin;
+  return out;
 }
 
 /// What an indexing expression says about each axis of the tensor, and the shape that is left.
@@ -49,32 +69,24 @@ struct Selection {
   Selection(const TensorNode& tensor, Where line) : node(tensor), whole(tensor.shape()), where(line) {}
 
   void take(const Range& range, bool keep) {
-    IndexedAxis one = resolve_range(range, whole[axis], axis, where);
-    if (one.step < 0) {
-      // Forwards through the same elements, then reversed.
-      backwards.push_back(axis);
-      one.begin = one.size.hint() == 0 ? Dim(0) : one.begin + (one.size - 1) * one.step;
-      one.step = -one.step;
-    }
-    bool single = one.size.is_constant() && one.size.constant() <= 1;
+    IndexedAxis one = resolve_range(range, whole[axis], axis);
+    if (one.backwards) backwards.push_back(axis);
     begin.push_back(one.begin);
     size.push_back(one.size);
-    step.push_back(single ? 1 : one.step);
+    step.push_back(one.step);
     if (keep) shape.push_back(one.size);
     ++axis;
   }
 
   void take_position(std::int64_t position) {
-    // Whether a position exists is checked when it runs (slice does), and here where sizes are known.
+    // Whether the position exists slice tests in every call, with its sizes.
     const Dim& extent = whole[axis];
     Dim at = position < 0 ? extent + position : Dim(position);
-    if (extent.is_constant() && (at.constant() < 0 || at.constant() >= extent.constant()))
-      throw Problem(text("index ", position, " is out of range for axis ", axis, " of size ", extent),
-                    extent.constant() ? text("allowed are ", Dim(0) - extent, " to ", extent - 1)
-                                      : std::string("the axis is empty"));
     begin.push_back(at);
     size.push_back(1);
     step.push_back(1);
+    index.resize(static_cast<std::size_t>(axis));
+    index.push_back(text(position));
     ++axis;
   }
 
@@ -88,6 +100,7 @@ struct Selection {
   int axis = 0;  // the next one
   std::vector<Dim> begin, size;
   std::vector<std::int64_t> step;
+  std::vector<std::string> index;
   std::vector<int> backwards;
   std::vector<Dim> shape;
 };
@@ -128,7 +141,7 @@ Tensor Tensor::operator[](const Indices& indices) const {
   const TensorNode& node = defined_node(*this, "indexing", frame_where());
   try {
     Selection chosen = select(node, indices.entries, indices.where);
-    Tensor out = slice(self, chosen.begin, chosen.size, chosen.step);
+    Tensor out = indexed_slice(self, chosen.begin, chosen.size, chosen.step, chosen.index);
     if (!chosen.backwards.empty()) {
       Axes axes(0);
       axes.axes.assign(chosen.backwards.begin(), chosen.backwards.end());

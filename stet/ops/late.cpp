@@ -1,55 +1,16 @@
 // Ops whose result's size depends on values: the program counts first, then the size is known, then it fills.
-#include <cstring>
-
-#include "stet/base/text.h"
 #include "stet/compiler/lower.h"
 #include "stet/core/call.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/table.h"
+#include "stet/runtime/positions_step.h"
 
 namespace stet {
 namespace {
 
 constexpr const char* operand_names[] = {"x"};
-
-/// Writes the positions of non-zero bytes. Plain C++: it moves positions and computes nothing.
-class PositionsStep : public Step {
- public:
-  PositionsStep(int flags, int positions, Shape shape) : shape_(std::move(shape)) {
-    reads = {flags};
-    writes = {positions};
-  }
-  std::unique_ptr<BoundStep> bind(const Bindings& bindings) const override {
-    class Bound : public BoundStep {
-     public:
-      Bound(int flags, int positions, std::vector<std::int64_t> sizes)
-          : flags_(flags), positions_(positions), sizes_(std::move(sizes)) {}
-      void run(void* const* table) const override {
-        const auto* flag = static_cast<const unsigned char*>(table[flags_]);
-        auto* out = static_cast<std::int64_t*>(table[positions_]);
-        std::int64_t count = 1;
-        for (std::int64_t size : sizes_) count *= size;
-        std::vector<std::int64_t> index(sizes_.size(), 0);
-        for (std::int64_t i = 0; i < count; ++i) {
-          if (flag[i])
-            for (std::int64_t position : index) *out++ = position;
-          for (std::size_t axis = sizes_.size(); axis-- > 0 && ++index[axis] == sizes_[axis];) index[axis] = 0;
-        }
-      }
-
-     private:
-      int flags_, positions_;
-      std::vector<std::int64_t> sizes_;
-    };
-    return std::make_unique<Bound>(reads[0], writes[0], shape_.evaluate(bindings));
-  }
-  std::string str() const override { return text("positions of non-zero elements in ", shape_, "\n"); }
-
- private:
-  Shape shape_;
-};
 
 void infer_nonzero(InferCall& call) {
   Dim count = call.late("nonzero", call.shape(0).element_count());

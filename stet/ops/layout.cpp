@@ -11,6 +11,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/slice.h"
 #include "stet/ops/sum_to.h"
 #include "stet/ops/table.h"
 
@@ -30,9 +31,10 @@ struct TransposeAttributes {
 struct SliceAttributes {
   std::vector<Dim> begin, size;
   std::vector<std::int64_t> step;
+  std::vector<std::string> index = {};  // by axis, for messages: the position that was asked for, or nothing
   static constexpr auto fields() {
     return std::tuple(field("begin", &SliceAttributes::begin), field("size", &SliceAttributes::size),
-                      field("step", &SliceAttributes::step));
+                      field("step", &SliceAttributes::step), field("index", &SliceAttributes::index));
   }
 };
 struct ReverseAttributes {
@@ -55,36 +57,37 @@ Tensor call_reshape(const In& x, std::vector<Dim> shape) {
 
 void infer_reshape(InferCall& call) {
   const auto& attributes = call.attributes<ReshapeAttributes>();
-  call.result(call.dtype(0), reshape(call.shape(0), attributes.shape, call.reason("number of elements")));
+  Shape result = reshape(call.shape(0), attributes.shape, call.reason("number of elements"));
+  call.check_sizes(result.dims());
+  call.result(call.dtype(0), std::move(result));
 }
 
 /// Axes of size 1 put in or taken out: a view of any memory.
-std::optional<Layout> same_but_for_ones(const Shape& shape, const Layout& layout, const Shape& target) {
-  Layout out{layout.offset, {}};
+std::optional<Layout> same_but_for_ones(const ViewCall& call) {
+  const Shape& shape = call.shape();
+  Layout out{call.layout().offset, {}};
   int from = 0;
-  for (const Dim& size : target) {
-    if (size.is_constant(1)) {
+  for (const Dim& size : call.result()) {
+    if (call.is_one(size)) {
       out.strides.push_back(1);
       continue;
     }
-    while (from < shape.rank() && shape[from].is_constant(1)) ++from;
-    if (from == shape.rank() || !identical(shape[from], size)) return std::nullopt;
-    out.strides.push_back(layout.strides[static_cast<std::size_t>(from++)]);
+    while (from < shape.rank() && call.is_one(shape[from])) ++from;
+    if (from == shape.rank() || !call.same(shape[from], size)) return std::nullopt;
+    out.strides.push_back(call.layout().strides[static_cast<std::size_t>(from++)]);
   }
-  while (from < shape.rank() && shape[from].is_constant(1)) ++from;
+  while (from < shape.rank() && call.is_one(shape[from])) ++from;
   return from == shape.rank() ? std::optional(out) : std::nullopt;
 }
 
-std::optional<Layout> view_reshape(const Shape& shape, const Layout& layout, AttributesView view) {
-  const auto& attributes = *static_cast<const ReshapeAttributes*>(view.data);
-  Shape target = reshape(shape, attributes.shape, {"reshape", "number of elements", {}});
-  if (std::optional<Layout> same = same_but_for_ones(shape, layout, target)) return same;
+std::optional<Layout> view_reshape(const ViewCall& call) {
+  if (std::optional<Layout> same = same_but_for_ones(call)) return same;
   // Otherwise only dense memory can be read under another shape. Size-1 axes may have any stride.
-  std::vector<Dim> dense = dense_strides(shape);
+  std::vector<Dim> dense = dense_strides(call.shape());
   for (std::size_t axis = 0; axis < dense.size(); ++axis)
-    if (!shape[static_cast<int>(axis)].is_constant(1) && !identical(dense[axis], layout.strides[axis]))
+    if (!call.is_one(call.shape()[static_cast<int>(axis)]) && !call.same(dense[axis], call.layout().strides[axis]))
       return std::nullopt;
-  return Layout{layout.offset, dense_strides(target)};
+  return Layout{call.layout().offset, dense_strides(call.result())};
 }
 
 // --- transpose
@@ -104,10 +107,10 @@ void infer_transpose(InferCall& call) {
   call.result(call.dtype(0), result);
 }
 
-std::optional<Layout> view_transpose(const Shape& shape, const Layout& layout, AttributesView view) {
-  Layout out{layout.offset, {}};
-  for (int axis : static_cast<const TransposeAttributes*>(view.data)->order)
-    out.strides.push_back(layout.strides[static_cast<std::size_t>(normalize_axis(axis, shape.rank()))]);
+std::optional<Layout> view_transpose(const ViewCall& call) {
+  Layout out{call.layout().offset, {}};
+  for (int axis : call.attributes<TransposeAttributes>().order)
+    out.strides.push_back(call.layout().strides[static_cast<std::size_t>(normalize_axis(axis, call.shape().rank()))]);
   return out;
 }
 
@@ -127,35 +130,46 @@ void gradient_of_transpose(GradientCall& call) {
 void infer_broadcast_to(InferCall& call) {
   const auto& attributes = call.attributes<ReshapeAttributes>();
   const Shape& from = call.shape(0);
+  call.check_sizes(attributes.shape);
   Shape to{std::span<const Dim>(attributes.shape)};
   call.require(from.rank() <= to.rank(), text("rank ", from.rank(), " is more than the target's ", to.rank()),
                "a target has at least as many axes");
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const Dim &size = from[axis], &target = to[axis + to.rank() - from.rank()];
-    if (size.is_constant(1)) continue;
-    // A size of 1 that is not written in the code is a fact, as in every broadcast.
-    std::optional<std::int64_t> hint = size.hint(), wanted = target.hint();
-    if (hint && wanted && *hint == 1 && *wanted != 1)
-      call.require_equal(size, 1, "broadcast size");
-    else
-      call.require_equal(size, target, text("sizes of axis ", axis, ","), "only axes of size 1 can be repeated");
+    try {
+      is_repeated(from[axis], to[axis + to.rank() - from.rank()], call.reason("broadcast"));
+    } catch (const Problem& problem) {
+      throw Problem(text("axis ", axis, ": ", problem.text()), problem.advice());
+    }
   }
   call.result(call.dtype(0), to);
 }
 
-std::optional<Layout> view_broadcast_to(const Shape& shape, const Layout& layout, AttributesView view) {
-  const auto& target = static_cast<const ReshapeAttributes*>(view.data)->shape;
-  std::size_t extra = target.size() - static_cast<std::size_t>(shape.rank());
-  Layout out{layout.offset, std::vector<Dim>(extra, Dim(0))};
+std::optional<Layout> view_broadcast_to(const ViewCall& call) {
+  const Shape& shape = call.shape();
+  int extra = call.result().rank() - shape.rank();
+  Layout out{call.layout().offset, std::vector<Dim>(static_cast<std::size_t>(extra), Dim(0))};
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    bool repeated = prove_equal(shape[axis], 1) == Proof::yes &&
-                    prove_equal(target[static_cast<std::size_t>(axis) + extra], 1) != Proof::yes;
-    out.strides.push_back(repeated ? Dim(0) : layout.strides[static_cast<std::size_t>(axis)]);
+    bool repeated = call.is_one(shape[axis]) && !call.is_one(call.result()[axis + extra]);
+    out.strides.push_back(repeated ? Dim(0) : call.layout().strides[static_cast<std::size_t>(axis)]);
   }
   return out;
 }
 
 // --- slice
+
+/// A part of what makes a slice of an axis lie within it.
+void check_slice(InferCall& call, const SliceAttributes& a, std::size_t axis, const Dim& left, Relation relation,
+                 const Dim& right) {
+  const Dim& extent = call.shape(0)[static_cast<int>(axis)];
+  if (axis >= a.index.size() || a.index[axis].empty()) {
+    call.check(left, relation, right,
+               sized_text("the slice of axis ", axis, " reaches outside of its ", extent, " elements"));
+    return;
+  }
+  SizedText problem = sized_text("index ", a.index[axis], " is out of range for axis ", axis, " of size ", extent);
+  call.check(0, Relation::less, extent, problem, "the axis is empty");
+  call.check(left, relation, right, problem, sized_text("allowed are ", Dim(0) - extent, " to ", extent - 1));
+}
 
 void infer_slice(InferCall& call) {
   const auto& a = call.attributes<SliceAttributes>();
@@ -166,26 +180,28 @@ void infer_slice(InferCall& call) {
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const Dim& extent = call.shape(0)[static_cast<int>(axis)];
     call.require(a.step[axis] >= 1, text("step ", a.step[axis], " of axis ", axis, " is less than 1"));
-    std::string problem = text("the slice of axis ", axis, " reaches outside of its ", extent, " elements");
-    call.check(0, Relation::less_equal, a.begin[axis], problem);
-    call.check(0, Relation::less_equal, a.size[axis], problem);
+    auto ensure = [&](const Dim& left, Relation relation, const Dim& right) {
+      if (!call.always(left, relation, right)) check_slice(call, a, axis, left, relation, right);
+    };
+    ensure(0, Relation::less_equal, a.begin[axis]);
+    ensure(0, Relation::less_equal, a.size[axis]);
     // An empty slice may begin anywhere within; otherwise its last element must exist.
-    Dim last = a.begin[axis] + (a.size[axis] - 1) * a.step[axis];
-    if (prove_equal(a.size[axis], 0) != Proof::yes)
-      call.check(last, Relation::less, extent, problem);
-    else
-      call.check(a.begin[axis], Relation::less_equal, extent, problem);
+    ensure(a.begin[axis] + (a.size[axis] - 1) * a.step[axis], Relation::less, extent);
+    ensure(a.begin[axis], Relation::less_equal, extent);
     result.push_back(a.size[axis]);
   }
   call.result(call.dtype(0), result);
 }
 
-std::optional<Layout> view_slice(const Shape&, const Layout& layout, AttributesView view) {
-  const auto& a = *static_cast<const SliceAttributes*>(view.data);
+std::optional<Layout> view_slice(const ViewCall& call) {
+  const auto& a = call.attributes<SliceAttributes>();
+  const Layout& layout = call.layout();
   Layout out = layout;
   for (std::size_t axis = 0; axis < layout.strides.size(); ++axis) {
     out.offset = out.offset + a.begin[axis] * layout.strides[axis];
-    out.strides[axis] = layout.strides[axis] * a.step[axis];
+    // Where one element is taken, a step may be as long as it likes.
+    const Dim& size = call.result()[static_cast<int>(axis)];
+    if (!call.is_one(size) && !call.same(size, 0)) out.strides[axis] = layout.strides[axis] * a.step[axis];
   }
   return out;
 }
@@ -198,7 +214,7 @@ void gradient_of_slice(GradientCall& call) {
   Shape whole = call.in(0).shape();
   for (int axis = 0; axis < whole.rank(); ++axis) {
     auto at = static_cast<std::size_t>(axis);
-    if (a.step[at] == 1 && identical(a.size[at], whole[axis])) continue;
+    if (a.step[at] == 1 && call.same_size(a.size[at], whole[axis])) continue;
     // One scatter per sliced axis: positions begin + i * step.
     Tensor positions = arange(a.size[at]) * a.step[at] + a.begin[at];
     Shape grown = out.shape();
@@ -217,9 +233,11 @@ void infer_reverse(InferCall& call) {
   call.result(call.dtype(0), call.shape(0));
 }
 
-std::optional<Layout> view_reverse(const Shape& shape, const Layout& layout, AttributesView view) {
+std::optional<Layout> view_reverse(const ViewCall& call) {
+  const Shape& shape = call.shape();
+  const Layout& layout = call.layout();
   Layout out = layout;
-  for (int axis : static_cast<const ReverseAttributes*>(view.data)->axes) {
+  for (int axis : call.attributes<ReverseAttributes>().axes) {
     auto at = static_cast<std::size_t>(normalize_axis(axis, shape.rank()));
     out.offset = out.offset + (shape[static_cast<int>(at)] - 1) * layout.strides[at];
     out.strides[at] = Dim(0) - layout.strides[at];
@@ -426,6 +444,7 @@ constinit const OpDef concat_row{.name = "concat",
 
 Tensor reshape(In x, std::initializer_list<Dim> shape) { return call_reshape(x, shape); }
 Tensor reshape(In x, const std::vector<Dim>& shape) { return call_reshape(x, shape); }
+Tensor reshape(In x, const Shape& shape) { return call_reshape(x, dims_of(shape)); }
 
 namespace {
 [[noreturn]] void fail(const OpDef& row, const In& x, const Problem& problem) {
@@ -464,6 +483,12 @@ Tensor transpose(In x, const Axes& order) {
 Tensor broadcast_to(In x, const Shape& shape) {
   ReshapeAttributes attributes{dims_of(shape)};
   return call(broadcast_to_row, {x}, view_of(attributes));
+}
+
+Tensor indexed_slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size,
+                     const std::vector<std::int64_t>& step, const std::vector<std::string>& index) {
+  SliceAttributes attributes{begin, size, step, index};
+  return call(slice_row, {x}, view_of(attributes));
 }
 
 Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size, const std::vector<std::int64_t>& step) {
@@ -511,9 +536,10 @@ Tensor expand_dims(In x, int axis) {
 Tensor squeeze(In x) {
   Frame frame("squeeze", x.where());
   std::vector<Dim> sizes;
+  // How many axes are left depends on this call's sizes, so each answer is a fact.
   if (x.kind() == In::Kind::tensor && x.tensor().defined())
     for (const Dim& dim : x.tensor().shape())
-      if (prove_equal(dim, 1) != Proof::yes) sizes.push_back(dim);
+      if (!decide(dim, Relation::equal, 1, {"squeeze without axes", "axis of size 1", x.where()})) sizes.push_back(dim);
   return call_reshape(x, sizes);
 }
 
@@ -527,7 +553,8 @@ Tensor squeeze(In x, const Axes& axes) {
       if (std::find(gone.begin(), gone.end(), axis) == gone.end())
         sizes.push_back(size);
       else if (!require(size, Relation::equal, 1, {"squeeze", "squeezed size", x.where()}))
-        throw Problem(text("axis ", axis, " has ", size, " elements, not one"), "squeeze only axes of size 1");
+        throw Problem(text("axis ", axis, " has ", size_text(size), " elements, not one"),
+                      "squeeze only axes of size 1");
     }
   } catch (const Problem& problem) {
     fail(reshape_row, x, problem);

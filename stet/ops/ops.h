@@ -68,6 +68,10 @@ class Axes {
   template <std::integral I>
   Axes(I axis) : axes{static_cast<std::int64_t>(axis)} {}
   Axes(std::initializer_list<int> several) : axes(several.begin(), several.end()) {}
+  template <std::integral I>
+  Axes(const std::vector<I>& several) : axes(several.begin(), several.end()) {}
+  template <std::integral I, std::size_t count>
+  Axes(const std::array<I, count>& several) : axes(several.begin(), several.end()) {}
   std::vector<std::int64_t> axes;
 };
 struct ReduceOptions {
@@ -98,6 +102,15 @@ STET_API Tensor argmin(In x, int axis, ReduceOptions options = {});
 /// The same elements in row-major order under another shape; one size may be -1 and follows from the others.
 STET_API Tensor reshape(In x, std::initializer_list<Dim> shape);
 STET_API Tensor reshape(In x, const std::vector<Dim>& shape);
+STET_API Tensor reshape(In x, const Shape& shape);
+template <std::integral I>
+Tensor reshape(In x, const std::vector<I>& shape) {
+  return reshape(x, std::vector<Dim>(shape.begin(), shape.end()));
+}
+template <std::integral I, std::size_t count>
+Tensor reshape(In x, const std::array<I, count>& shape) {
+  return reshape(x, std::vector<Dim>(shape.begin(), shape.end()));
+}
 /// Axes in another order; without one, reversed.
 STET_API Tensor transpose(In x);
 STET_API Tensor transpose(In x, const Axes& order);

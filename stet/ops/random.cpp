@@ -105,6 +105,7 @@ void infer_random(InferCall& call, bool integers) {
   call.require(integers ? is_integer(attributes.dtype) : is_floating(attributes.dtype),
                text("random numbers of ", attributes.dtype, " do not exist here"),
                integers ? "choose an integer dtype" : "choose a floating dtype, or randint");
+  call.check_sizes(attributes.shape);
   call.result(attributes.dtype, Shape(std::span<const Dim>(attributes.shape)));
 }
 
@@ -158,8 +159,7 @@ std::mutex& generator_guard() {
 /// Takes `count` numbers: the state before. The Variable's own addition is atomic, also beside compiled functions.
 Tensor advance(const Dim& count, Where where) {
   std::lock_guard lock(generator_guard());
-  Tensor step = count.is_constant() ? tensor({std::int64_t{0}, count.constant()})
-                                    : stack({tensor(std::int64_t{0}), tensor(count, where)}, 0, where);
+  Tensor step = multiply(In(tensor({std::int64_t{0}, std::int64_t{1}}), where), In(count, where));
   return subtract(In(generator().assign_add(In(step, where), where), where), In(step, where));
 }
 

@@ -258,15 +258,12 @@ constinit const CoreOps core_ops{
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   Shape from = x.shape();
-  if (identical(from, shape)) return x;
   int extra = from.rank() - shape.rank();
   ReduceAttributes attributes;
   attributes.keepdims = true;
-  for (int axis = 0; axis < from.rank(); ++axis) {
-    bool repeated =
-        axis < extra || (prove_equal(shape[axis - extra], 1) == Proof::yes && prove_equal(from[axis], 1) != Proof::yes);
-    if (repeated) attributes.axes.push_back(axis);
-  }
+  for (int axis = 0; axis < from.rank(); ++axis)
+    if (axis < extra || is_repeated(shape[axis - extra], from[axis], {"gradient", "broadcast", {}}))
+      attributes.axes.push_back(axis);
   Tensor summed = attributes.axes.empty() ? x : call(sum_row, {In(x)}, view_of(attributes));
   return extra > 0 ? reshape(summed, std::vector<Dim>(shape.begin(), shape.end())) : summed;
 }

@@ -18,10 +18,12 @@ constexpr const char* operand_names[] = {"x", "filter"};
 struct Conv2DAttributes {
   std::vector<std::int64_t> strides = {1, 1}, dilations = {1, 1}, input_dilations = {1, 1};
   std::vector<Dim> low = {0, 0}, high = {0, 0};
+  bool filter_may_be_empty = false;  // as the gradient of an empty result is
   static constexpr auto fields() {
     return std::tuple(field("strides", &Conv2DAttributes::strides), field("dilations", &Conv2DAttributes::dilations),
                       field("input_dilations", &Conv2DAttributes::input_dilations),
-                      field("low", &Conv2DAttributes::low), field("high", &Conv2DAttributes::high));
+                      field("low", &Conv2DAttributes::low), field("high", &Conv2DAttributes::high),
+                      field("filter_may_be_empty", &Conv2DAttributes::filter_may_be_empty));
   }
 };
 
@@ -33,7 +35,8 @@ Dim output_size(const Conv2DAttributes& a, const Shape& x, const Shape& filter, 
                    .high = a.high[at],
                    .stride = a.strides[at],
                    .dilation = a.dilations[at],
-                   .input_dilation = a.input_dilations[at]},
+                   .input_dilation = a.input_dilations[at],
+                   .kernel_may_be_empty = a.filter_may_be_empty},
                   reason);
 }
 
@@ -61,7 +64,7 @@ Place dilated(LowerCall& call, const Conv2DAttributes& a, Shape& shape, DType dt
   if (a.input_dilations[0] == 1 && a.input_dilations[1] == 1) return given;
   Shape grown = shape;
   for (int axis : {0, 1})
-    grown.set(axis + 1, (shape[axis + 1] - 1) * a.input_dilations[static_cast<std::size_t>(axis)] + 1);
+    grown.set(axis + 1, dilated_size(shape[axis + 1], a.input_dilations[static_cast<std::size_t>(axis)]));
   Place to = call.temporary(dtype, grown);
   call.map(grown, {}, {}, {}, constant(0.0, dtype), to, "zeros");
   Place spread = to;
@@ -142,8 +145,8 @@ void gradient_of_conv2d(GradientCall& g) {
     for (int axis : {0, 1}) {
       auto at = static_cast<std::size_t>(axis);
       Dim reach = (filter[axis] - 1) * a.dilations[at];
-      Dim whole = (x[axis + 1] - 1) * a.input_dilations[at] + 1;
-      Dim spread = (out[axis + 1] - 1) * a.strides[at] + 1;
+      Dim whole = dilated_size(x[axis + 1], a.input_dilations[at]);
+      Dim spread = dilated_size(out[axis + 1], a.strides[at]);
       back.low[at] = reach - a.low[at];
       back.high[at] = whole + a.low[at] - spread;
     }
@@ -155,10 +158,11 @@ void gradient_of_conv2d(GradientCall& g) {
     across.dilations = a.strides;
     across.strides = a.dilations;
     across.input_dilations = a.input_dilations;
+    across.filter_may_be_empty = true;
     for (int axis : {0, 1}) {
       auto at = static_cast<std::size_t>(axis);
-      Dim whole = (x[axis + 1] - 1) * a.input_dilations[at] + 1;
-      Dim spread = (out[axis + 1] - 1) * a.strides[at] + 1;
+      Dim whole = dilated_size(x[axis + 1], a.input_dilations[at]);
+      Dim spread = dilated_size(out[axis + 1], a.strides[at]);
       across.low[at] = a.low[at];
       // As much as makes the result exactly as large as the filter.
       across.high[at] = (filter[axis] - 1) * a.dilations[at] + spread - whole - a.low[at];
@@ -224,9 +228,8 @@ Tensor conv2d(In x, In filter, const Conv2DOptions& options) {
         if (stride < 1 || options.dilations[at] < 1) break;  // inference says what is wrong
         Dim size = x.tensor().dim(axis + 1);
         Dim reach = (filter.tensor().dim(axis) - 1) * options.dilations[at] + 1;
-        Dim total = ((size + (stride - 1)) / stride - 1) * stride + reach - size;
         // More stride than filter needs no padding.
-        if (total.hint() && *total.hint() < 0) total = 0;
+        Dim total = larger_of(((size + (stride - 1)) / stride - 1) * stride + reach - size, 0);
         attributes.low[at] = total / 2;
         attributes.high[at] = total - total / 2;
       }

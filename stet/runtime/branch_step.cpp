@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
@@ -46,10 +47,6 @@ bool has_values(const Fact& fact, const Bindings& bindings) {
     for (int symbol : dim->symbols())
       if (!bindings.find(symbol)) return false;
   return true;
-}
-
-void test(const InferCall::Check& check, const Bindings& bindings) {
-  if (!check.fact.holds(bindings)) throw Problem(check.problem, check.advice);
 }
 
 }  // namespace
@@ -166,8 +163,8 @@ std::size_t plan_memory(std::span<PlannedBlock> blocks) {
 }
 
 std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
-  for (const InferCall::Check& check : checks)
-    if (late.empty() || has_values(check.fact, bindings)) test(check, bindings);
+  for (const SizeCheck& check : checks)
+    if (has_values(check.fact, bindings)) test(check, bindings);  // not of late sizes, or of those that nobody needs
   auto bound = std::make_shared<BoundProgram>();
   bound->program_ = shared_from_this();
   bound->bindings_ = std::move(bindings);
@@ -258,8 +255,8 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     table[id] = owned[id].data();
   };
   // Checks of sizes that are not known yet: tested as soon as they are, before anything is read by them.
-  std::vector<const InferCall::Check*> waiting;
-  for (const InferCall::Check& check : program.checks)
+  std::vector<const SizeCheck*> waiting;
+  for (const SizeCheck& check : program.checks)
     if (!has_values(check.fact, bindings)) waiting.push_back(&check);
   std::size_t next_late = 0;
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
@@ -269,7 +266,7 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
       bindings.bind(size.symbol, *static_cast<const std::int64_t*>(table[static_cast<std::size_t>(size.buffer)]));
-      std::erase_if(waiting, [&](const InferCall::Check* check) {
+      std::erase_if(waiting, [&](const SizeCheck* check) {
         if (!has_values(check->fact, bindings)) return false;
         test(*check, bindings);
         return true;

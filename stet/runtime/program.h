@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/base/bindings.h"
 #include "stet/base/dtype.h"
 #include "stet/base/inside.h"
 #include "stet/base/shape.h"
@@ -91,9 +92,9 @@ class Program : public std::enable_shared_from_this<Program> {
   std::vector<ProgramBuffer> buffers;  // inputs first, in order, then results, then the rest
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<LateSize> late;
-  std::vector<Fact> facts;               // beyond what the inputs' shapes say
-  std::vector<InferCall::Check> checks;  // Problems when they fail
-  std::exception_ptr raises;             // a run ends in it
+  std::vector<Fact> facts;        // beyond what the inputs' shapes say
+  std::vector<SizeCheck> checks;  // Problems when they fail
+  std::exception_ptr raises;      // a run ends in it
 
   /// The symbols' values if the sizes fit this program: every input's sizes equal its shape, and all facts hold.
   std::optional<Bindings> accepts(std::span<const ConcreteInput> inputs, std::span<const std::int64_t> dims) const;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/cpu/kernel_step.h"

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 
 namespace stet {
@@ -55,7 +56,7 @@ TEST_F(DimTest, ConstantsCompute) {
   EXPECT_EQ((Dim(least) / 1).constant(), least);
   EXPECT_EQ((Dim(least) % -1).constant(), 0);
   EXPECT_EQ(Dim(5).value(), 5);
-  EXPECT_EQ(Dim(5).str(), "5");
+  EXPECT_EQ(text(Dim(5)), "5");
 }
 
 TEST_F(DimTest, OverflowIsAProblemAndNeverWraps) {
@@ -70,7 +71,7 @@ TEST_F(DimTest, OverflowIsAProblemAndNeverWraps) {
 }
 
 TEST_F(DimTest, DivisionByConstantZeroIsAProblem) {
-  EXPECT_EQ(problem_text([&] { s / 0; }), "size s cannot be divided by 0");
+  EXPECT_EQ(problem_text([&] { s / 0; }), "size 6 cannot be divided by 0");
   EXPECT_EQ(problem_text([&] { Dim(3) % 0; }), "size 3 cannot be taken modulo 0");
 }
 
@@ -83,19 +84,19 @@ TEST_F(DimTest, NarrowingConversionsAreChecked) {
 }
 
 TEST_F(DimTest, Printing) {
-  EXPECT_EQ((s * t * 2 + 1).str(), "2*s*t + 1");
-  EXPECT_EQ((t + s).str(), "s + t");
-  EXPECT_EQ((1 - s).str(), "-s + 1");
-  EXPECT_EQ((s - t * 3).str(), "s - 3*t");
-  EXPECT_EQ((s / 2).str(), "s // 2");
-  EXPECT_EQ(((s + 3) % 8).str(), "(s + 3) % 8");
-  EXPECT_EQ((s / t).str(), "s // t");
-  EXPECT_EQ((s * t / (t + 1)).str(), "(s*t) // (t + 1)");
-  EXPECT_EQ((s / 4 + t).str(), "t + s // 4");
-  EXPECT_EQ((s / 2 * 3).str(), "3*(s // 2)");
-  EXPECT_EQ((0 - s / 2).str(), "-(s // 2)");
-  EXPECT_EQ((s * s).str(), "s*s");
-  EXPECT_EQ(scope.symbol("", 3).str(), "s4");
+  EXPECT_EQ(text((s * t * 2 + 1)), "2*s*t + 1");
+  EXPECT_EQ(text((t + s)), "s + t");
+  EXPECT_EQ(text((1 - s)), "-s + 1");
+  EXPECT_EQ(text((s - t * 3)), "s - 3*t");
+  EXPECT_EQ(text((s / 2)), "s // 2");
+  EXPECT_EQ(text(((s + 3) % 8)), "(s + 3) % 8");
+  EXPECT_EQ(text((s / t)), "s // t");
+  EXPECT_EQ(text((s * t / (t + 1))), "(s*t) // (t + 1)");
+  EXPECT_EQ(text((s / 4 + t)), "t + s // 4");
+  EXPECT_EQ(text((s / 2 * 3)), "3*(s // 2)");
+  EXPECT_EQ(text((0 - s / 2)), "-(s // 2)");
+  EXPECT_EQ(text((s * s)), "s*s");
+  EXPECT_EQ(text(scope.symbol("", 3)), "s4");
 }
 
 TEST_F(DimTest, CanonicalForms) {
@@ -134,8 +135,8 @@ TEST_F(DimTest, CanonicalForms) {
       {s * 6 % (t * 2), s * 3 % t * 2},
   };
   for (const auto& [left, right] : pairs) {
-    EXPECT_TRUE(identical(left, right)) << left.str() << " and " << right.str();
-    EXPECT_EQ(left.hash(), right.hash()) << left.str() << " and " << right.str();
+    EXPECT_TRUE(identical(left, right)) << text(left) << " and " << text(right);
+    EXPECT_EQ(left.hash(), right.hash()) << text(left) << " and " << text(right);
   }
   EXPECT_FALSE(identical(s, t));
   EXPECT_FALSE(identical(s, 6));
@@ -198,7 +199,7 @@ TEST_F(DimTest, SubstituteIntoAnotherScope) {
   const Dim x = other.symbol("x", 2);
   const Dim replacements[] = {x * 2, 4, x, 0};
   const Dim result = ((s + t) / 2 + s % t).substitute(replacements);
-  EXPECT_TRUE(identical(result, x + 2 + x % 2 * 2)) << result.str();
+  EXPECT_TRUE(identical(result, x + 2 + x % 2 * 2)) << text(result);
   EXPECT_EQ(result.scope(), &other);
   EXPECT_TRUE(identical((s / late).substitute(replacements), 0));
   EXPECT_THROW((s + t).substitute(std::span(replacements, 1)), InternalError);
@@ -216,13 +217,15 @@ TEST_F(DimTest, ADimOutlivesItsScope) {
     EXPECT_EQ(prove_equal(a + 1, b), Proof::yes);
   }
   EXPECT_EQ(orphan.scope(), nullptr);
-  EXPECT_EQ(orphan.str(), "a*b + 1");
+  EXPECT_EQ(text(orphan), "a*b + 1");
   EXPECT_EQ(orphan.hash(), twin.hash());
   EXPECT_TRUE(identical(orphan, twin));
   EXPECT_FALSE(identical(orphan, s * t + 1));
   EXPECT_EQ(prove(0, Relation::less, orphan), Proof::yes);
   EXPECT_EQ(prove_equal(orphan, s), Proof::unknown);
-  const std::string advice = "\n  fix: take sizes from the tensors that a function returns, not from inside its trace";
+  const std::string advice =
+      "\n  fix: take the size from a tensor of this call; a number that outlives a trace is int(size), which becomes "
+      "part of the trace";
   EXPECT_EQ(trace_error_text([&] {
               orphan.value(Where{"a.cpp", 3});
             }),
@@ -230,7 +233,7 @@ TEST_F(DimTest, ADimOutlivesItsScope) {
   EXPECT_EQ(trace_error_text([&] { require(orphan, Relation::equal, 1, none); }),
             "size a*b + 1 belongs to a trace that has ended" + advice);
   EXPECT_EQ(trace_error_text([&] { orphan + s; }),
-            "sizes a*b + 1 and s belong to two different traces\n"
+            "size a*b + 1 and size s belong to two different traces\n"
             "  fix: use only sizes of tensors of the trace that is running");
   EXPECT_THROW(check(s, Relation::less, orphan, none), TraceError);
 }
@@ -278,7 +281,7 @@ TEST_F(DimTest, AreCountedAcrossThreads) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(shared.str(), "s*t + 1");
+  EXPECT_EQ(text(shared), "s*t + 1");
 }
 
 // ---- proofs
@@ -356,37 +359,48 @@ TEST_F(DimTest, ProvesByDivisibilityChecks) {
 }
 
 TEST_F(DimTest, ProvesByComparisons) {
-  EXPECT_TRUE(scope.decide(s, Relation::less, 10, Where{}));
-  EXPECT_TRUE(scope.decide(2, Relation::less_equal, s, Where{}));
+  EXPECT_TRUE(scope.decide(s, Relation::less, 10, none));
+  EXPECT_TRUE(scope.decide(2, Relation::less_equal, s, none));
   EXPECT_EQ(prove(s, Relation::less_equal, 9), Proof::yes);
   EXPECT_EQ(prove(s * t, Relation::less_equal, t * 9), Proof::unknown);
   EXPECT_EQ(prove(s * 2 + 1, Relation::less, 20), Proof::yes);
   EXPECT_EQ(prove(s, Relation::equal, 10), Proof::no);
   EXPECT_EQ(prove(s, Relation::equal, 1), Proof::no);
   EXPECT_EQ(prove(s / 4, Relation::less, 3), Proof::yes);
-  EXPECT_FALSE(scope.decide(s, Relation::equal, 9, Where{}));
+  EXPECT_FALSE(scope.decide(s, Relation::equal, 9, none));
   EXPECT_EQ(prove(s, Relation::less, 9), Proof::yes);
-  EXPECT_TRUE(scope.decide(t, Relation::less, s, Where{}));
+  EXPECT_TRUE(scope.decide(t, Relation::less, s, none));
   EXPECT_EQ(prove(t, Relation::less_equal, s), Proof::yes);
   EXPECT_EQ(prove(s, Relation::equal, t), Proof::no);
   EXPECT_EQ(prove(t * 2, Relation::less_equal, s * 2 - 2), Proof::yes);
-  EXPECT_FALSE(scope.decide(u, Relation::equal, 0, Where{}));
+  EXPECT_FALSE(scope.decide(u, Relation::equal, 0, none));
   EXPECT_EQ(prove(1, Relation::less_equal, u), Proof::yes);
   EXPECT_EQ(scope.facts().size(), 5u);
 }
 
-TEST_F(DimTest, ProofsFollowFactsThatAScopeDrops) {
-  class Forgetful : public RecordingScope {
-   public:
-    void forget() { facts_.clear(); }
-  } forgetful;
-  const Dim a = forgetful.symbol("a", 3), b = forgetful.symbol("b", 3), c = forgetful.symbol("c", 3);
+TEST_F(DimTest, ProofsFollowChecksThatAScopeDrops) {
+  RecordingScope forgetful;
+  const Dim a = forgetful.symbol("a", {}), b = forgetful.symbol("b", 3), c = forgetful.symbol("c", 3);
   require(a, Relation::equal, b, none);
   EXPECT_EQ(prove_equal(a, b), Proof::yes);
-  forgetful.forget();
+  forgetful.keep_checks(0);
   require(a, Relation::equal, c, none);
   EXPECT_EQ(prove_equal(a, b), Proof::unknown);
   EXPECT_EQ(prove_equal(a, c), Proof::yes);
+}
+
+TEST_F(DimTest, LargerAndSmallerSizesHaveOneForm) {
+  EXPECT_EQ(text(larger_of(s - 1, 0)), "max(s - 1, 0)");
+  EXPECT_EQ(text(smaller_of(s, 8)), "min(s, 8)");
+  EXPECT_TRUE(identical(smaller_of(s, 8), smaller_of(8, s)));
+  EXPECT_TRUE(identical(smaller_of(s, 2) + larger_of(s - 2, 0), s));
+  EXPECT_TRUE(identical(larger_of(larger_of(s - 1, 0) - 1, 0), larger_of(s - 2, 0)));
+  EXPECT_TRUE(identical(larger_of(s * 2, 0), s * 2));
+  EXPECT_TRUE(identical(larger_of(s * 2 - 4, 0), larger_of(s - 2, 0) * 2));
+  EXPECT_EQ(prove_by_form(0, Relation::less_equal, smaller_of(s, 8)), Proof::yes);
+  EXPECT_EQ(prove_by_form(smaller_of(s, 8), Relation::less_equal, s), Proof::yes);
+  EXPECT_EQ(prove_by_form(0, Relation::less_equal, larger_of(s - 2, 0) - larger_of(s - 5, 0)), Proof::yes);
+  EXPECT_EQ(prove_by_form(larger_of(s - 2, 0), Relation::less, s), Proof::unknown);
 }
 
 // ---- recording
@@ -399,7 +413,7 @@ TEST_F(DimTest, RequireRecordsOnceAndOnlyWhatIsNotProven) {
   EXPECT_FALSE(require(s, Relation::equal, 7, none));
   ASSERT_EQ(scope.facts().size(), 1u);
   const Fact& fact = scope.facts()[0];
-  EXPECT_EQ(fact.str(), "s == 6");
+  EXPECT_EQ(text(fact), "s == 6");
   EXPECT_STREQ(fact.reason.asker, "matmul");
   EXPECT_EQ(fact.reason.what, "inner sizes");
   EXPECT_EQ(fact.reason.where.line, 7);
@@ -413,9 +427,9 @@ TEST_F(DimTest, WhatHintsRefuteIsRecordedAsItsOpposite) {
   EXPECT_FALSE(require(s, Relation::less_equal, t, none));
   EXPECT_FALSE(require(u, Relation::not_equal, 1, none));
   ASSERT_EQ(scope.facts().size(), 3u);
-  EXPECT_EQ(scope.facts()[0].str(), "s != t");
-  EXPECT_EQ(scope.facts()[1].str(), "t < s");
-  EXPECT_EQ(scope.facts()[2].str(), "u == 1");
+  EXPECT_EQ(text(scope.facts()[0]), "s != t");
+  EXPECT_EQ(text(scope.facts()[1]), "t < s");
+  EXPECT_EQ(text(scope.facts()[2]), "u == 1");
   EXPECT_TRUE(scope.checks().empty());
 }
 
@@ -426,17 +440,17 @@ TEST_F(DimTest, NeedsOnLateSymbolsAreChecks) {
   EXPECT_FALSE(require(late, Relation::equal, 200, none));
   EXPECT_TRUE(scope.facts().empty());
   ASSERT_EQ(scope.checks().size(), 1u);
-  EXPECT_EQ(scope.checks()[0].str(), "late == s");
+  EXPECT_EQ(text(scope.checks()[0].fact), "late == s");
 }
 
 TEST_F(DimTest, DecideRecordsTheAnswer) {
-  EXPECT_FALSE(scope.decide(s, Relation::less, 3, Where{"a.cpp", 9}));
-  EXPECT_TRUE(scope.decide(t, Relation::not_equal, 7, Where{}));
-  EXPECT_FALSE(scope.decide(s, Relation::less, 2, Where{}));
+  EXPECT_FALSE(scope.decide(s, Relation::less, 3, Reason{"host code", {}, Where{"a.cpp", 9}}));
+  EXPECT_TRUE(scope.decide(t, Relation::not_equal, 7, none));
+  EXPECT_FALSE(scope.decide(s, Relation::less, 2, none));
   ASSERT_EQ(scope.facts().size(), 2u);
-  EXPECT_EQ(scope.facts()[0].str(), "3 <= s");
+  EXPECT_EQ(text(scope.facts()[0]), "3 <= s");
   EXPECT_EQ(scope.facts()[0].reason.where.line, 9);
-  EXPECT_EQ(scope.facts()[1].str(), "t != 7");
+  EXPECT_EQ(text(scope.facts()[1]), "t != 7");
 }
 
 TEST_F(DimTest, PinRecordsTheHint) {
@@ -444,7 +458,7 @@ TEST_F(DimTest, PinRecordsTheHint) {
   EXPECT_EQ(s.value(), 6);
   EXPECT_EQ(int(s * 2), 12);
   ASSERT_EQ(scope.facts().size(), 1u);
-  EXPECT_EQ(scope.facts()[0].str(), "s + 1 == 7");
+  EXPECT_EQ(text(scope.facts()[0]), "s + 1 == 7");
   EXPECT_EQ(scope.facts()[0].reason.where.line, 11);
 }
 
@@ -459,10 +473,10 @@ TEST_F(DimTest, LateSymbolsCannotBeReadOrDecided) {
           advice);
   EXPECT_EQ(
       trace_error_text([&] {
-        scope.decide(s, Relation::less, late, Where{"a.cpp", 5});
+        scope.decide(s, Relation::less, late, Reason{"host code", {}, Where{"a.cpp", 5}});
       }),
       "size late depends on values and is not known while tracing, so host code cannot ask whether s < late" + advice);
-  EXPECT_TRUE(scope.decide(late, Relation::less, 101, Where{}));
+  EXPECT_TRUE(scope.decide(late, Relation::less, 101, none));
   EXPECT_TRUE(scope.facts().empty());
   EXPECT_TRUE(scope.checks().empty());
 }
@@ -483,7 +497,7 @@ class RandomDims {
       return symbols_[pick(symbols_.size())];
     }
     const Dim a = make(depth - 1), b = make(depth - 1);
-    switch (pick(7)) {
+    switch (pick(8)) {
       case 0:
       case 1:
         return a + b;
@@ -495,6 +509,8 @@ class RandomDims {
         return a / divisor(b);
       case 5:
         return a % divisor(b);
+      case 6:
+        return pick(2) == 0 ? larger_of(a, b) : smaller_of(a, b);
       default:
         return a + static_cast<std::int64_t>(pick(9));
     }
@@ -533,10 +549,12 @@ TEST(DimProperty, ArithmeticAgreesWithEvaluation) {
     for (int i = 0; i < 5; ++i) {
       const Bindings bindings = dims.bindings();
       const std::int64_t x = a.evaluate(bindings), y = b.evaluate(bindings), z = n.evaluate(bindings);
-      const std::string what = a.str() + "   and   " + b.str() + "   and   " + n.str();
+      const std::string what = text(a) + "   and   " + text(b) + "   and   " + text(n);
       ASSERT_EQ((a + b).evaluate(bindings), x + y) << what;
       ASSERT_EQ((a - b).evaluate(bindings), x - y) << what;
       ASSERT_EQ((a * b).evaluate(bindings), x * y) << what;
+      ASSERT_EQ(larger_of(a, b).evaluate(bindings), std::max(x, y)) << what;
+      ASSERT_EQ(smaller_of(a, b).evaluate(bindings), std::min(x, y)) << what;
       ASSERT_EQ((a / n).evaluate(bindings), floor_quotient(x, z)) << what;
       ASSERT_EQ((a % n).evaluate(bindings), floor_remainder(x, z)) << what;
     }
@@ -558,9 +576,9 @@ TEST(DimProperty, RingLawsHoldStructurally) {
                                         {(a + b * 5) % 5, a % 5},
                                         {(a + b * 5) / 5, a / 5 + b}};
     for (const auto& [left, right] : laws) {
-      ASSERT_TRUE(identical(left, right)) << left.str() << "   and   " << right.str();
+      ASSERT_TRUE(identical(left, right)) << text(left) << "   and   " << text(right);
       ASSERT_EQ(left.hash(), right.hash());
-      ASSERT_EQ(left.str(), right.str());
+      ASSERT_EQ(text(left), text(right));
     }
   }
 }
@@ -585,8 +603,8 @@ TEST(DimProperty, SubstitutionAgreesWithEvaluation) {
     for (const Dim& constant : constants) is_size = is_size && constant.constant() >= 0;
     if (!is_size) continue;
     const std::int64_t expected = dim.evaluate(outer_bindings);
-    ASSERT_EQ(dim.substitute(constants).value(), expected) << dim.str();
-    ASSERT_EQ(dim.substitute(replacements).evaluate(bindings), expected) << dim.str();
+    ASSERT_EQ(dim.substitute(constants).value(), expected) << text(dim);
+    ASSERT_EQ(dim.substitute(replacements).evaluate(bindings), expected) << text(dim);
   }
 }
 
@@ -597,10 +615,10 @@ TEST(DimProperty, ExactQuotientInvertsMultiplication) {
     const Dim a = dims.make(2), b = dims.make(2);
     if (identical(b, 0)) continue;
     const auto quotient = exact_quotient(a * b, b);
-    ASSERT_TRUE(quotient) << a.str() << "   and   " << b.str();
-    ASSERT_TRUE(identical(*quotient, a)) << quotient->str() << "   and   " << a.str();
+    ASSERT_TRUE(quotient) << text(a) << "   and   " << text(b);
+    ASSERT_TRUE(identical(*quotient, a)) << text(*quotient) << "   and   " << text(a);
     if (const auto other = exact_quotient(a, b)) {
-      ASSERT_TRUE(identical(*other * b, a)) << a.str() << "   and   " << b.str();
+      ASSERT_TRUE(identical(*other * b, a)) << text(a) << "   and   " << text(b);
     }
   }
 }
@@ -612,9 +630,11 @@ TEST(DimProperty, ProofsNeverContradictEvaluation) {
     RecordingScope scope;
     RandomDims dims(seed, scope, 3);
     const int fact_count = static_cast<int>(dims.pick(4));
-    for (int i = 0; i < fact_count; ++i)
-      scope.decide(dims.make(1 + static_cast<int>(dims.pick(2))), static_cast<Relation>(dims.pick(4)), dims.make(1),
-                   Where{});
+    for (int i = 0; i < fact_count; ++i) try {
+        scope.decide(dims.make(1 + static_cast<int>(dims.pick(2))), static_cast<Relation>(dims.pick(4)), dims.make(1),
+                     none);
+      } catch (const UserError&) {  // a division by a size that is 0
+      }
     std::vector<Bindings> obedient;
     for (std::int64_t x = 0; x < 9; ++x)
       for (std::int64_t y = 0; y < 9; ++y)
@@ -632,7 +652,7 @@ TEST(DimProperty, ProofsNeverContradictEvaluation) {
       const Dim simple = simplified(a);
       ++(proof == Proof::yes ? proven : proof == Proof::no ? refuted : unknown);
       for (const Bindings& bindings : obedient) {
-        ASSERT_EQ(simple.evaluate(bindings), a.evaluate(bindings)) << a.str() << " became " << simple.str();
+        ASSERT_EQ(simple.evaluate(bindings), a.evaluate(bindings)) << text(a) << " became " << text(simple);
         if (proof == Proof::unknown) continue;
         ASSERT_EQ(holds(a.evaluate(bindings), relation, b.evaluate(bindings)), proof == Proof::yes)
             << Fact{a, relation, b, none}.str() << " with seed " << seed;

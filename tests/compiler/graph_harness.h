@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/ir/graph.h"

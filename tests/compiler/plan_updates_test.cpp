@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "tests/compiler/graph_harness.h"
 #include "tests/scale.h"

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stet/base/dim_inside.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/runtime/guard.h"
 #include "stet/runtime/parallel.h"

@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "stet/base/dim_inside.h"
 #include "stet/ir/expand_math.h"
 #include "tests/compiler/graph_harness.h"
 
@@ -194,7 +195,7 @@ class ReferenceRun {
   void view(const Node& node, Array& out) {
     const Array& x = in(node, 0);
     const Shape& shape = graph_.type(node.inputs[0]).shape;
-    std::optional<Layout> layout = node.op->view(shape, dense_layout(shape), node.attributes.view());
+    std::optional<Layout> layout = node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
     for (std::int64_t i = 0; i < out.count(); ++i) {
       std::vector<std::int64_t> at = position(i, out.sizes);
       std::int64_t from = layout->offset.evaluate(bindings_);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/cpu/kernel_step.h"
 #include "stet/ir/graph.h"

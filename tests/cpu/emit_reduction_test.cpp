@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/cpu/kernel_step.h"

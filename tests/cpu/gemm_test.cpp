@@ -2,6 +2,7 @@
 //
 // Bound, per element: a chain of k roundings of the sum and what the epilogue adds: |error| <= (k + 8) * eps *
 // sum |a||b| + 8 * eps * |result|, scaled by the epilogue's largest derivative (2 in these tests).
+#include "stet/base/dim_inside.h"
 #include "stet/cpu/gemm.h"
 
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/ir/expand_math.h"
 #include "stet/ir/kernel.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "tests/cpu/kernel_harness.h"
 

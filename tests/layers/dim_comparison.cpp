@@ -1,6 +1,6 @@
 // Must not compile: a pass that compares sizes by accident would record a fact, or miss one. Below core/ there is no
 // ==.
-#include "stet/base/dim.h"
+#include "stet/base/dim_inside.h"
 #include "stet/base/shape.h"
 #include "stet/ir/graph.h"
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/core/call.h"

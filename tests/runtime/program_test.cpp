@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/cpu/kernel_step.h"
 #include "tests/compiler/graph_harness.h"
