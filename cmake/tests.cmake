@@ -77,6 +77,11 @@ if(NOT STET_SANITIZE)
   # Programs that must compile, and some that must not.
   add_test(NAME compile COMMAND sh ${PROJECT_SOURCE_DIR}/tests/compile/run.sh ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
 
+  # What answers about sizes without a record is out of a user's reach.
+  add_test(NAME size_questions COMMAND sh ${PROJECT_SOURCE_DIR}/tests/layers/size_questions.sh ${CMAKE_CXX_COMPILER}
+           ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  set_tests_properties(size_questions PROPERTIES TIMEOUT 600)
+
   add_test(NAME layers COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/check-layers.sh ${PROJECT_SOURCE_DIR} ${STET_LAYERS})
 
   # From an installed prefix, as a stranger uses it. A sanitizer's run time would have to be in the stranger's program.

@@ -284,7 +284,7 @@ TEST_F(Captures, AFirstValueFromTheTraceIsRefused) {
     if (!v.defined()) v = Variable(x * 2);
     return v.read();
   });
-  EXPECT_CONTAINS(error_of([&] { f(ones({2})); }), "Variable: the value of f32[x_0] does not exist while 'f' is being");
+  EXPECT_CONTAINS(error_of([&] { f(ones({2})); }), "Variable: the value of f32[2] does not exist while 'f' is being");
   EXPECT_EQ(f.trace_count(), 0);
 }
 
@@ -353,7 +353,7 @@ TEST_F(Captures, ALeakedTensorSaysSoAtEveryUse) {
   ::testing::internal::GetCapturedStderr();  // told at the end of the trace, too
   std::string said = "has leaked out of the trace of 'f'";
   std::string error = error_of([&] { leaked + 1; });
-  EXPECT_CONTAINS(error, "the tensor f32[x_0] " + said);
+  EXPECT_CONTAINS(error, "the tensor f32[3] " + said);
   EXPECT_CONTAINS(error, "fix: return it from the function, or assign it to a Variable");
   EXPECT_CONTAINS(error, "captures_test.cpp:");
   EXPECT_CONTAINS(error_of([&] { leaked.item<float>(); }), said);
@@ -394,9 +394,9 @@ TEST_F(Captures, ValuesDoNotExistInATrace) {
     return text;
   };
   EXPECT_CONTAINS(error([](Tensor x) { x.item<float>({0}); }),
-                  "item: the value of f32[x_0] does not exist while 'f' is being traced");
-  EXPECT_CONTAINS(error([](Tensor x) { x.data<float>(); }), "data: the value of f32[x_0] does not exist");
-  EXPECT_CONTAINS(error([](Tensor x) { x.to_vector<float>(); }), "to_vector: the value of f32[x_0] does not exist");
+                  "item: the value of f32[2] does not exist while 'f' is being traced");
+  EXPECT_CONTAINS(error([](Tensor x) { x.data<float>(); }), "data: the value of f32[2] does not exist");
+  EXPECT_CONTAINS(error([](Tensor x) { x.to_vector<float>(); }), "to_vector: the value of f32[2] does not exist");
 }
 
 TEST_F(Captures, PrintingATracedTensorDoesNotFail) {
