@@ -111,8 +111,11 @@ TEST_F(Hang, AThreadInsideATraceDoesNotWaitForTheSameTrace) {
     });
     auto work = [&](int number) {
       Function outer = function("outer(x)", [&](Tensor x) {
-        InitScope outside;
-        Tensor two = shared(ones({1}));
+        Tensor two;
+        {
+          InitScope outside;
+          two = shared(ones({1}));
+        }
         return x * two;
       });
       EXPECT_EQ(outer(ones({number})).item<float>({0}), 2);
