@@ -470,6 +470,7 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   if (!model) std::rethrow_exception(ends.front().error);
   auto forked = std::make_shared<InnerScope>();
   forked->first_value = first_value_;
+  forked->readings = readings_inside_;
   std::size_t first_decision = ends.front().decisions.front().position;
   forked->prefix.assign(ends.front().path.begin(),
                         ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
@@ -576,6 +577,10 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
     ForkScope again(*this);
     results = again.follow(*inner, std::move(hoisted), body, where);
   }
+  // What it recorded is as open as what stands around it; when the inner scope ended, it was buried again.
+  std::vector<ValueId> recorded;
+  flatten(inner->prefix, 0, inner->prefix.size(), recorded);
+  for (ValueId id : recorded) innermost_->dig_up(id);
   if (inner->forked()) {
     for (ValueId id : inner->tail) innermost_->dig_up(id);
     publish(*inner);
@@ -594,10 +599,9 @@ void Trace::publish(const InnerScope& forked) {
   for (ValueId id : node.inputs) {
     inputs.push_back(tensor_of(id));
     // What the sides read of Variables is seen from here on: the tapes have forgotten what happened on the sides.
-    const Node& input = graph.node(id);
-    if (input.op != &alias_row) continue;
-    const auto& alias = input.attributes.as<AliasAttributes>();
-    if (alias.kind == AliasAttributes::read && alias.trainable) note_reading(inputs.back(), alias.variable);
+    if (!forked.readings.contains(id)) continue;
+    const auto& alias = graph.node(id).attributes.as<AliasAttributes>();
+    if (alias.trainable) note_reading(inputs.back(), alias.variable);
   }
   tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
 }

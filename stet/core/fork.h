@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -69,6 +70,7 @@ struct InnerScope {
   Leaves results;
   std::vector<Tensor> outputs;  // of the branch
   std::vector<std::pair<std::uint64_t, ValueId>> written;
+  std::set<ValueId> readings;  // of Variables, that stand outside for what was read inside
 };
 
 /// A scope while its body runs.
@@ -96,6 +98,8 @@ class ForkScope {
   ValueId captured_again(ValueId known, const Tensor& dense, Where where);
   /// The value of a reading that stands before this scope; `make` adds it to the graph when it is new.
   ValueId hoisted(const Reading& reading, const std::function<ValueId()>& make);
+  /// The reading was made inside of this scope, wherever it stands.
+  void note_reading_inside(ValueId id) { readings_inside_.insert(id); }
   /// A node of the path that is followed lives again until the scope ends, though it went into a branch.
   void dig_up(ValueId id);
   /// Tapes from outside record.
@@ -142,6 +146,7 @@ class ForkScope {
   bool follows_ = false;         // a path that is known in full
   std::vector<ValueId> dug_up_;  // buried nodes on the path that is followed
   std::map<Reading, ValueId> hoisted_;
+  std::set<ValueId> readings_inside_;
   std::size_t ends_ = 0;
   // As it was when the scope began.
   std::size_t first_value_;

@@ -66,10 +66,12 @@ std::string positional(double v, DType dtype, int most) {
   Digits d = shortest_digits(v, dtype);
   int fraction = static_cast<int>(d.digits.size()) - d.point;
   std::string out;
-  if (fraction > most) {
+  // Numbers of an array are exact before the point; one alone has zeros behind its shortest digits.
+  if (fraction > most || (fraction < 0 && most != INT_MAX)) {
     char rounded[512];
-    std::snprintf(rounded, sizeof rounded, "%#.*f", most, v);
+    std::snprintf(rounded, sizeof rounded, "%#.*f", fraction > most ? most : 0, v);
     out = rounded;
+    if (fraction < 0) return out;
     out.erase(out.find_last_not_of('0') + 1);
     return out;
   }
@@ -82,14 +84,15 @@ std::string positional(double v, DType dtype, int most) {
   return out;
 }
 
-/// "1.25e+10": all digits of the fraction, or rounded to `most`; zeros at the end up to `least`.
+/// "1.25e+10": all digits of the fraction, or rounded to `most`; exact digits up to `least`.
 std::string scientific(double v, DType dtype, int most, int least, std::size_t exponent_digits) {
   Digits d = shortest_digits(v, dtype);
   std::string whole(1, d.digits[0]), fraction = d.digits.substr(1);
   int exponent = d.point - 1;
-  if (static_cast<int>(fraction.size()) > most) {
+  if (static_cast<int>(fraction.size()) > most || static_cast<int>(fraction.size()) < least) {
     char rounded[64];
-    std::snprintf(rounded, sizeof rounded, "%#.*e", most, std::fabs(v));
+    int digits = static_cast<int>(fraction.size()) > most ? most : least;
+    std::snprintf(rounded, sizeof rounded, "%#.*e", digits, std::fabs(v));
     const char* at = std::strchr(rounded, 'e');
     whole = rounded[0];
     fraction = std::string(static_cast<const char*>(rounded) + 2, at);

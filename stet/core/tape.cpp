@@ -214,6 +214,9 @@ Tensor GradientTape::gradient(const Tensor& target, const Source& source, Where 
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::initializer_list<Source> sources, Where where) {
   return gradients_of_one(*state_, target, sources, where);
 }
+std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Source>& sources, Where where) {
+  return gradients_of_one(*state_, target, sources, where);
+}
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Variable>& sources, Where where) {
   return gradients_of_one(*state_, target, {sources.begin(), sources.end()}, where);
 }

@@ -39,6 +39,8 @@ struct GradientTapeOptions {
 ///   Tensor dw = tape.gradient(loss, w);
 class STET_API GradientTape {
  public:
+  /// A Tensor or a Variable: what gradients of both kinds are asked for with, as in std::vector<GradientTape::Source>.
+  using Source = inside::Source;
   [[nodiscard]] explicit GradientTape(GradientTapeOptions options = {});
   ~GradientTape();
   GradientTape(const GradientTape&) = delete;
@@ -52,6 +54,7 @@ class STET_API GradientTape {
   Tensor gradient(const Tensor& target, const inside::Source& source, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<inside::Source> sources,
                                Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, const std::vector<Source>& sources, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Variable>& sources, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where = Where::here());
 

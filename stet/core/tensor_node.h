@@ -19,7 +19,7 @@ struct TensorNode {
   DType dtype = DType::f32;
   std::uint8_t rank = 0;
   bool dense = true;
-  bool weak = false;  // made from numbers: beside tensors that are not, it takes their type
+  bool weak = false;           // made from numbers: beside tensors that are not, it takes their type
   bool made_in_trace = false;  // from host values, by code that was being traced: nobody outside knows it
   std::int64_t sizes[max_rank];
   std::int64_t strides[max_rank];  // in elements, never negative

@@ -249,6 +249,8 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
   Reading reading{variable, outside, readings_[{variable, outside}]++};
   Tensor read = tensor_of(
       across->hoisted(reading, [&] { return graph.add_call(alias_row, {outside}, Attributes(view_of(attributes))); }));
+  for (ForkScope* scope = innermost_; scope; scope = scope->outer())
+    scope->note_reading_inside(read.node()->traced->id);
   if (!made_inside) return read;
   note_reading(read, variable);
   return attached_to(tensor_of(value), read);

@@ -40,7 +40,7 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
   int missing = variable.shape.rank() - node.rank;
   bool fits = node.dtype == variable.dtype && (missing == 0 || (repeats && missing > 0));
   for (int axis = 0; fits && axis < node.rank; ++axis) {
-    const Dim &size = node.shape()[axis], &own = variable.shape[axis + missing];
+    const Dim size = node.shape()[axis], own = variable.shape[axis + missing];
     if (repeats && size.is_constant(1)) continue;
     fits = require(size, Relation::equal, own, {what, "size of the Variable", where}) ||
            (repeats && require(size, Relation::equal, 1, {what, "size of the Variable", where}));

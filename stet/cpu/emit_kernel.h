@@ -8,8 +8,7 @@ namespace stet::cpu {
 struct EmitOptions {
   /// Test every access against the buffer's extent: sanitizers cannot see generated code. Default in sanitizer builds.
   bool checked = false;
-  /// Store around the cache; for results larger than it. Needs a map, every row of whose results starts at a whole
-  /// vector.
+  /// Store around the cache; for results larger than it. Needs a map of one loop.
   bool nontemporal = false;
 };
 

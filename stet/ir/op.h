@@ -3,7 +3,6 @@
 // A row is a constant: nothing registers itself at start-up. Passes ask a row's kind, never its name.
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,7 +77,7 @@ class InferCall {
   };
   std::vector<ValueType>& results() { return results_; }
   std::vector<Check>& checks() { return checks_; }
-  /// The scope that late symbols are made in; null on the eager path's first look, where late sizes are 0.
+  /// The scope that late symbols are made in; null on the eager path's first look, where they become -1.
   SymbolScope* scope = nullptr;
 
  private:
@@ -108,10 +107,7 @@ struct DTypeRule {
 struct Domain {
   double low, high;
   bool without_zero = false;  // keep away from 0: a kink or a pole
-  /// Where digits cancel: a third of the inputs are drawn ever closer to it. NaN: there is no such point.
-  double close_to = std::numeric_limits<double>::quiet_NaN();
 };
-
 
 enum class Combine : std::uint8_t { none, sum, product, maximum, minimum, argmax, argmin };
 const char* name(Combine);

@@ -52,9 +52,8 @@ namespace {
 
 constexpr DTypeRule promoted{DTypeRule::promoted, false}, floating{DTypeRule::floating}, compared{DTypeRule::compared},
     logical{DTypeRule::logical}, selected{DTypeRule::selected};
-constexpr Domain reals{-10, 10, false, 0}, without_zero{-10, 10, true}, small_integers{-2, 3}, halves{-4, 4};
+constexpr Domain reals{-10, 10}, without_zero{-10, 10, true}, small_integers{-2, 3}, halves{-4, 4};
 constexpr Domain between(double low, double high) { return {low, high}; }
-constexpr Domain around(double point, double low, double high) { return {low, high, false, point}; }
 
 constexpr const char* operand_names[] = {"x", "y", "z"};
 constexpr std::span<const char* const> names(std::size_t count) { return {operand_names, count}; }

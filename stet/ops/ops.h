@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stet/base/export.h"
+#include "stet/core/dim_host.h"  // else x.dim(0) == 1 would be a comparison of tensors
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
 

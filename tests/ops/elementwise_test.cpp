@@ -119,7 +119,7 @@ Tensor from_domain(const OpDef& row, DType dtype, const Sizes& sizes, int operan
   Values out;
   for (std::int64_t i = 0; i < count_of(sizes); ++i) {
     std::uint64_t bits = drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(operand));
-    Value x = drawn_from(row.domain, bits, i);
+    Value x = drawn_from(row.domain, bits);
     if (dtype == DType::bool_) x = bits & 1;
     if (dtype == DType::u8) x = std::abs(x);
     out.push_back(is_floating(dtype) ? x : std::trunc(x));

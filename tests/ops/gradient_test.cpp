@@ -18,7 +18,7 @@ constexpr double step = 1e-5, tolerance = 1e-6;
 Tensor values_from(const Domain& domain, DType dtype, const Sizes& sizes, std::uint64_t stream) {
   Values out;
   for (std::int64_t i = 0; i < count_of(sizes); ++i)
-    out.push_back(drawn_from(domain, drawn(static_cast<std::uint64_t>(i), stream), i));
+    out.push_back(drawn_from(domain, drawn(static_cast<std::uint64_t>(i), stream)));
   return make_tensor(dtype, out, sizes);
 }
 

@@ -187,12 +187,9 @@ inline Value drawn_element(Draw draw, std::int64_t number, int operand, DType dt
 }
 
 /// A value of a row's domain from 31 bits.
-inline double drawn_from(const Domain& domain, std::uint64_t bits, std::int64_t number) {
+inline double drawn_from(const Domain& domain, std::uint64_t bits) {
   double unit = (static_cast<double>(bits) + 0.5) / 0x1p31;
   double x = domain.low + (domain.high - domain.low) * unit;
-  if (!std::isnan(domain.close_to) && number % 3 == 2)
-    x = std::clamp(domain.close_to + std::ldexp(2 * unit - 1, static_cast<int>(-4 * (number / 3 % 8))), domain.low,
-                   domain.high);
   return domain.without_zero && std::abs(x) < 0.5 ? std::copysign(0.5 + std::abs(x), x) : x;
 }
 

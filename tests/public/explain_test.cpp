@@ -196,7 +196,7 @@ TEST_F(Explain, AVectorOfAnotherLength) {
   f({one, one}, one);
   EXPECT_CONTAINS(refusal_of([&] { f({one}, one); }), "argument 0 'list' 2 elements -> 1 element");
   EXPECT_EQ(f({one}, one).item<float>({0}), 2);
-  expect_told("f", 2, {"2 elements -> 1 elements   another number of elements", "stack them into one Tensor"});
+  expect_told("f", 2, {"2 elements -> 1 element   another number of elements", "stack them into one Tensor"});
   // [a], b and [a, b] are three leaves each: the length tells them apart.
   EXPECT_EQ(f({}, one).item<float>({0}), 1);
   EXPECT_EQ(f.trace_count(), 3);

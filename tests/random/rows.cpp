@@ -15,6 +15,7 @@ constexpr double any_number = 1e30;
 constexpr Domain reals{-any_number, any_number}, without_zero{0.5, 2}, small_integers{-any_number, any_number},
     halves{-any_number, any_number};
 constexpr Domain between(double low, double high) { return {std::max(low, -3.0), std::min(high, 3.0)}; }
+constexpr Domain around(double, double low, double high) { return between(low, high); }
 
 bool fits(const Builder& b, int id, double low, double high) { return b.low(id) >= low && b.high(id) <= high; }
 

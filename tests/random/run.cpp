@@ -157,23 +157,10 @@ struct Instance::Machine {
     return out;
   }
   std::vector<Tensor> mixed(const Statement& s, const Tensors& in, GradientTape& tape) {
-    std::vector<Source> all;
+    std::vector<GradientTape::Source> all;
     for (std::size_t i = 1; i < in.size(); ++i) all.emplace_back(in[i]);
     for (std::int64_t v : s.numbers) all.emplace_back(variable(static_cast<int>(v)));
-    switch (all.size()) {
-      case 2:
-        return tape.gradient(in[0], {all[0], all[1]});
-      case 3:
-        return tape.gradient(in[0], {all[0], all[1], all[2]});
-      case 4:
-        return tape.gradient(in[0], {all[0], all[1], all[2], all[3]});
-      case 5:
-        return tape.gradient(in[0], {all[0], all[1], all[2], all[3], all[4]});
-      case 6:
-        return tape.gradient(in[0], {all[0], all[1], all[2], all[3], all[4], all[5]});
-      default:
-        throw std::logic_error("more sources than the generator writes");
-    }
+    return tape.gradient(in[0], all);
   }
 };
 
