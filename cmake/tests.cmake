@@ -58,7 +58,7 @@ endif()
 file(GLOB random_program_sources CONFIGURE_DEPENDS tests/random/*.cpp)
 add_executable(stet_random_programs ${random_program_sources})
 target_link_libraries(stet_random_programs PRIVATE stet_options stet::stet)
-add_test(NAME ${STET_TEST_PREFIX}random_programs COMMAND stet_random_programs --without decisions,conds)
+add_test(NAME ${STET_TEST_PREFIX}random_programs COMMAND stet_random_programs )
 set_tests_properties(${STET_TEST_PREFIX}random_programs PROPERTIES TIMEOUT 600)
 
 # What no sanitizer changes.

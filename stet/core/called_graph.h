@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,10 @@ struct GradientPairFacts {
   std::uint64_t calls = 0;
 };
 
+/// Problem if the sizes of the first inputs break a check of the graph. Ops that no result needs are in no program, but
+/// what they ask of sizes counts as it does eagerly.
+void test_sizes(const Graph& graph, std::span<const Tensor> inputs);
+
 class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
  public:
   /// `variables`: by input, the Variable whose value comes in there, or an undefined one. The first `differentiable`
@@ -55,7 +60,6 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
  private:
   friend struct GradientPair;
   bool is_variable(std::size_t input) const { return input < variables_.size() && variables_[input].defined(); }
-  void test_sizes(const std::vector<Tensor>& inputs) const;
   std::vector<Tensor> run_plain(const std::vector<Tensor>& inputs);
   std::shared_ptr<struct GradientPair> pair_for(const std::vector<Tensor>& inputs, const std::vector<bool>& followed);
 

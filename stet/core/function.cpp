@@ -172,8 +172,9 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
 std::shared_ptr<Entry> FunctionBase::State::audited(std::shared_ptr<Entry> entry, MissedCall call) {
   std::uint64_t number = entry->calls.load(std::memory_order_relaxed) + 1;
   std::uint64_t due = entry->next_audit.load(std::memory_order_relaxed);
+  if (number < due) return entry;
   // Whoever moves the mark audits; other threads go on meanwhile.
-  if (number < due || !entry->next_audit.compare_exchange_strong(due, options.audit.after(number))) return entry;
+  if (!entry->next_audit.compare_exchange_strong(due, options.audit.after(number))) return entry;
   bool turned = (number & (number - 1)) == 0 && __builtin_ctzll(number) % 2 == 1;
   std::optional<RunDifference> found = host.changed_since(*entry, call.leaves, call.owners, turned);
   if (!found) return entry;

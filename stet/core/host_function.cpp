@@ -141,8 +141,11 @@ void HostFunction::refuse(const TracedRun& first, const RunDifference& found, co
 std::optional<RunDifference> HostFunction::changed_since(const TracedRun& known, const Leaves& leaves,
                                                          const std::vector<int>& owners, bool turned) const {
   VariableOverlay dropped;
+  // With the sizes that it was traced with: others may obey its facts and raise questions that it did not have.
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < known.argument_symbols; ++i) sizes.push_back(known.graph.scope->symbol_hint(i).value_or(0));
   try {
-    return difference_between(known, run(leaves, owners, {.yes_first = !turned, .audit = true}));
+    return difference_between(known, run(leaves, owners, {.sizes = &sizes, .yes_first = !turned, .audit = true}));
   } catch (const std::exception& error) {
     std::string text = error.what();
     return RunDifference{"no exception", "an exception: " + text.substr(0, text.find('\n')), {}};

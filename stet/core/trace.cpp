@@ -120,6 +120,8 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
   const TensorNode& node = *tensor.node();
   auto found = captured_.find(&node);
   ValueId known = found == captured_.end() ? -1 : found->second;
+  if (met_.contains(&node)) return known;
+  met_.insert(&node);
   if (innermost_ && innermost_->must_follow()) {
     ValueId id = innermost_->captured_again(known, known < 0 ? packed(tensor, where) : Tensor(), where);
     if (known < 0) {
@@ -128,7 +130,10 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
     }
     return id;
   }
-  if (known >= 0) return known;
+  if (known >= 0) {
+    if (innermost_) innermost_->add({.kind = PathItem::capture, .id = known, .captured = packed(tensor, where)});
+    return known;
+  }
   ValueType type{node.dtype, node.shape()};
   Tensor dense = packed(tensor, where);
   ValueId id;

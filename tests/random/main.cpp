@@ -64,7 +64,7 @@ constexpr Switch switches[] = {
     {"layers", &Features::layers},       {"functions", &Features::functions}, {"tapes", &Features::tapes},
     {"variables", &Features::variables}, {"draws", &Features::draws},         {"captures", &Features::captures},
     {"throws", &Features::throws},       {"late", &Features::late},           {"facts", &Features::facts},
-    {"updates", &Features::updates},     {"audits", &Features::audits}};
+    {"updates", &Features::updates},     {"audits", &Features::audits},       {"inferred", &Features::inferred}};
 
 class Session {
  public:

@@ -111,7 +111,8 @@ int statement_count(const Program& program);
 /// What a random program may contain.
 struct Features {
   bool decisions = true, scopes = true, conds = true, layers = true, functions = true, tapes = true, variables = true,
-       draws = true, captures = true, throws = true, late = true, facts = true, updates = true, audits = true;
+       draws = true, captures = true, throws = true, late = true, facts = true, updates = true, audits = true,
+       inferred = true;
 };
 
 Program generate(std::uint64_t seed, const Features& features);

@@ -43,8 +43,12 @@ class Interpreter {
   struct Frame {  // an open tape
     int level = 0;
     bool recording = true;
-    std::function<void()> again;              // runs its block once more, from the state it began with
-    std::vector<std::vector<Array>> answers;  // of its gradients so far
+    std::function<void()> again;  // runs its block once more, from the state it began with
+    struct Answer {
+      std::vector<Array> arrays;
+      int serial = 0;  // the next one after it
+    };
+    std::vector<Answer> answers;  // to its gradients so far
     std::size_t asked = 0;
   };
   struct Seed {
@@ -342,8 +346,8 @@ class Interpreter {
     if (wanted_[frame.level] == static_cast<int>(frame.asked)) throw Reached{use(in[0])};
     std::vector<Array> out;
     if (frame.asked < frame.answers.size() && seeds_[frame.level].active) {
-      out = frame.answers[frame.asked];  // given before; the tape does not follow what it gives
-      for (Array& a : out) a.serial = serial_++;
+      out = frame.answers[frame.asked].arrays;  // given before; the tape does not follow what it gives
+      serial_ = frame.answers[frame.asked].serial;
     } else {
       for (auto& [d, defined] : gradients(in, s.numbers, frame)) {
         if (defined) {
@@ -354,7 +358,7 @@ class Interpreter {
           out.push_back(fresh(undefined(d)));
         }
       }
-      if (frame.answers.size() == frame.asked) frame.answers.push_back(out);
+      if (frame.answers.size() == frame.asked) frame.answers.push_back({out, serial_});
     }
     ++frame.asked;
     if (!persistent_[frame.level]) frame.recording = false;
@@ -462,7 +466,12 @@ Reference reference_of(const Program& program, Way way) {
         interpreter.set_state(before);
       }
       try {
-        if (known) write_down(out, interpreter.state(), program.real);
+        if (known) {
+          write_down(out, interpreter.state(), program.real);
+          std::vector<Array> all = arrays_of(eager.state());  // weights of layers, which no statement writes
+          all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(program.variables.size()));
+          write_down(out, all, program.real);
+        }
       } catch (const NotWritten&) {
         known = false;
       }

@@ -195,7 +195,8 @@ std::vector<Row> reduce_rows() {
                    shape.back() = b.product(shape.back(), last);
                    s.inputs = {x};
                    auto sizes = b.sizes(shape);
-                   s.numbers = {!sizes || b.chance(0.5)};  // -1 for the joined axis
+                   if (!sizes && !b.features.inferred) return false;
+                   s.numbers = {b.features.inferred && (!sizes || b.chance(0.5))};  // -1 for the joined axis
                    shape.pop_back();
                    auto others = b.sizes(shape);
                    if (!others) return false;
