@@ -189,8 +189,9 @@ TEST(Sizes, ALateSizeIsNotRepeated) {
   std::string error = error_of([&] { f(tensor({0.f, 1.f, 0.f}), tensor({5.f, 6.f})); });
   EXPECT_CONTAINS(error, "sizes 1 and 2 do not agree");
   // Eager code repeats it, because it knows the size: verify() says so instead.
-  if (!std::getenv("STET_VERIFY"))
+  if (!std::getenv("STET_VERIFY")) {
     EXPECT_CONTAINS(error, "one of them depends on values; traced code repeats only sizes of 1 that it knows of");
+  }
 }
 
 TEST(Sizes, GradientOfAConvolutionWithAnEmptyResult) {
