@@ -1,7 +1,16 @@
 // The library lives as long as the process: what a user's static object does in its destructor may need all of it, also
-// the compiler. So none of its statics is ever destroyed, neither ours nor those of LLVM, which is linked in: the linker
-// sends their registrations here (--wrap in CMakeLists.txt). Memory goes back with the process.
+// the compiler. So none of its statics is ever destroyed, neither ours nor those of LLVM, which is linked in: the
+// linker sends their registrations here (--wrap in CMakeLists.txt). Memory goes back with the process.
+extern "C" {
 
-extern "C" int __wrap___cxa_atexit(void (*)(void*), void*, void*);  // NOLINT: the linker's name
+/// std::ios_base::Init::~Init(): it counts those who use std::cout and flushes it when the last one ends. Were ours not
+/// to end, the output of a program that has called sync_with_stdio(false) would be lost.
+void stet_end_of_streams(void*) __asm__("_ZNSt8ios_base4InitD1Ev");
 
-extern "C" int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }
+int __real___cxa_atexit(void (*)(void*), void*, void*) __attribute__((weak));  // NOLINT: the linker's names
+
+int __wrap___cxa_atexit(void (*destructor)(void*), void* object, void* library) {
+  if (destructor == stet_end_of_streams && __real___cxa_atexit) return __real___cxa_atexit(destructor, object, library);
+  return 0;
+}
+}

@@ -50,6 +50,12 @@ bool is_there(const Facts& facts, const std::unordered_multimap<std::size_t, std
   });
 }
 
+/// A fact outlives the call that brings it: the names in it may be those of a function or a library that ends before.
+void keep_reason(Fact& fact) {
+  fact.reason.asker = kept(fact.reason.asker);
+  fact.reason.where = kept(fact.reason.where);
+}
+
 std::size_t hash_of(const Fact& fact) {
   return fact.left.hash() * 31 + fact.right.hash() * 7 + static_cast<std::size_t>(fact.relation);
 }
@@ -126,8 +132,7 @@ void SymbolScope::refuse_foreign(const Dim& dim, Where used) const {
 void SymbolScope::add_fact(Fact fact) {
   const std::size_t hash = hash_of(fact);
   if (is_there(facts_, fact_places_, hash, fact, [](const Fact& one) -> const Fact& { return one; })) return;
-  fact.reason.asker = kept(fact.reason.asker);  // it may be the name of a function that ends before
-  fact.reason.where = kept(fact.reason.where);
+  keep_reason(fact);
   fact_places_.emplace(hash, facts_.size());
   facts_.push_back(std::move(fact));
 }
@@ -136,8 +141,7 @@ void SymbolScope::add_check(SizeCheck check) {
   const std::size_t hash = hash_of(check.fact);
   if (is_there(checks_, check_places_, hash, check.fact, [](const SizeCheck& one) -> const Fact& { return one.fact; }))
     return;
-  check.fact.reason.asker = kept(check.fact.reason.asker);
-  check.fact.reason.where = kept(check.fact.reason.where);
+  keep_reason(check.fact);
   check_places_.emplace(hash, checks_.size());
   checks_.push_back(std::move(check));
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"

@@ -101,7 +101,7 @@ TEST_F(KernelTest, TextOfGuardsIndirectionsAndAccumulation) {
 TEST_F(KernelTest, NumbersAreTheDistinctDimsInOrder) {
   auto names = [](const Kernel& kernel) {
     std::string out;
-    for (const Dim& dim : kernel.numbers()) out += dim.str() + " ";
+    for (const Dim& dim : kernel.numbers()) out += Inside::str(dim) + " ";
     return out;
   };
   EXPECT_EQ(names(product()), "a b ");

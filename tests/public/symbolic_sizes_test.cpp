@@ -329,7 +329,7 @@ TEST_F(SymbolicSizes, DivisibilityIsACheckOfTheCall) {
   EXPECT_EQ(f(ones({16})).to_vector<float>(), Floats(4, 4));
   EXPECT_EQ(f.trace_count(), 1);
   Function first = function("first(x)", [](Tensor x) { return reshape(x, {-1, 4}); });
-  EXPECT_CONTAINS(error_of([&] { first(ones({10})); }), "reshape");
+  EXPECT_CONTAINS(error_of([&] { first(ones({10})); }), "cannot reshape [10] with 10 elements");
   EXPECT_EQ(first(ones({8})).shape().str(), "[2,4]");  // the trace is one for all sizes: it serves those that fit
   EXPECT_EQ(first.trace_count(), 1);
 }

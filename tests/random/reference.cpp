@@ -299,6 +299,11 @@ class Interpreter {
         derivative.uncertain |= target.uncertain;
       }
       if (defined && derivative.uncertain) throw TooNear{"a gradient through a step"};
+      // A constant derivative does not depend on the source: by another tape it is undefined rather than zero.
+      auto zero = [](const Real& x) { return plain(x) == 0; };
+      if (defined && count > 0 && p_.undefined_gradient() != 0 &&
+          std::all_of(derivative.values.begin(), derivative.values.end(), zero))
+        throw NotWritten{"whether a gradient of zeros is defined"};
       derivative.serial = serial_++;
       derivative.variable = -1;
       out.emplace_back(derivative, defined);

@@ -297,7 +297,7 @@ TEST(LateProgram, AgreementWithALateSizeIsTestedBeforeAnythingIsRead) {
   Array four[] = {values, Array::filled(i64, {4, 1}, [](std::int64_t i) { return 10 * i; })};
   EXPECT_EQ(run_on(*program, four)[0].reals(), (std::vector<double>{1, 12, 23, 34}));
   Array three[] = {values, Array::zeros(i64, {3, 1})};
-  EXPECT_EQ(problem_of(*program, three), "broadcast: nonzero == t does not hold for these sizes");
+  EXPECT_EQ(problem_of(*program, three), "broadcast: sizes 4 and 3 do not agree");
 }
 
 }  // namespace
