@@ -333,6 +333,7 @@ class Comparison {
   const TracedRun& first_;
   const TracedRun& second_;
   std::vector<int> symbols_;  // of the second run, by those of the first; -1 for one not met yet
+  std::vector<Dim> to_;       // the same as Dims, filled in where it was asked for
   std::map<int, Dim> stand_for_first_, stand_for_second_;  // late symbols of one run that the other has other sizes for
 };
 

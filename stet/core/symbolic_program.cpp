@@ -33,7 +33,10 @@ std::vector<Dim> solve_facts(const SymbolScope& scope) {
     if (fact.relation != Relation::equal) continue;
     Dim left = fact.left.substitute(out), right = fact.right.substitute(out);
     if (identical(left, right)) continue;
-    if (left.as_symbol())
+    // Of two symbols the one that fewer values mention: so many sizes that are all tied take linear time.
+    auto mentions = [&](const Dim& symbol) { return users[static_cast<std::size_t>(*symbol.as_symbol())].size(); };
+    bool turned = left.as_symbol() && right.as_symbol() && mentions(right) < mentions(left);
+    if (left.as_symbol() && !turned)
       replace(left, right);
     else if (right.as_symbol())
       replace(right, left);
