@@ -99,12 +99,15 @@ class Comparison {
       if (open.size() != 1) return Dim(-1);
       bind_symbol(symbol, open[0]);
     }
-    std::vector<Dim> to;
-    for (std::size_t i = 0; i < symbols_.size(); ++i)
-      to.push_back(symbols_[i] >= 0 ? second_.graph.scope->symbol_at(symbols_[i]) : Dim(-1));
-    to.resize(static_cast<std::size_t>(std::max(first_.graph.scope->symbol_count(), int(to.size()))), Dim(-1));
-    for (const auto& [symbol, size] : stand_for_first_) to[static_cast<std::size_t>(symbol)] = size;
-    return first.substitute(to);
+    to_.resize(static_cast<std::size_t>(std::max(first_.graph.scope->symbol_count(), int(symbols_.size()))), Dim(-1));
+    for (int symbol : first.symbols()) {
+      auto stand_in = stand_for_first_.find(symbol);
+      to_[static_cast<std::size_t>(symbol)] =
+          stand_in != stand_for_first_.end()
+              ? stand_in->second
+              : second_.graph.scope->symbol_at(symbols_[static_cast<std::size_t>(symbol)]);
+    }
+    return first.substitute(to_);
   }
 
   /// A size of the second run with late sizes replaced that are no late ones in the first.
