@@ -12,6 +12,8 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/core/ambient.h"
+#include "stet/core/call.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/hit.h"
 #include "stet/core/retrace.h"
@@ -437,6 +439,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   }
   std::vector<Tensor> tensors = tensors_of(leaves, where);
   std::vector<LeafKey> key = keys_of(leaves);
+  if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
   if (!state.options.signature.empty()) {
     std::vector<int> tensor_owners;
     for (std::size_t i = 0; i < leaves.size(); ++i)
@@ -448,6 +451,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);
+  for (const Variable& variable : entry->used) refuse_in_init_scope(state_of(variable), state.name.c_str(), where);
   try {
     if (tapes_open()) {
       run_under_tape(*entry, tensors, results.tensors, where);
@@ -456,17 +460,17 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
       std::vector<const Tensor*> pointers;
       for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
       run_compiled(*entry, *bound, pointers, results.tensors);
-      remember_hit(state.id, epoch, leaves, entry, bound);
+      if (ambient() == 0) remember_hit(state.id, epoch, leaves, entry, bound);
     }
   } catch (const Problem& problem) {
-    throw UserError(error_text(text(state.name, ": ", problem.text()), where, problem.advice()));
+    throw_run_error(state.name, problem, where);
   }
   results.form = &entry->result_form;
   results.owner = std::move(entry);
 }
 
 bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) const {
-  if (current_trace() || tapes_open()) return false;
+  if (trace_in_progress() || ambient() != 0 || tapes_open()) return false;
   HitSlot* slot = find_hit(state_->id, views);
   if (!slot) return false;
   slot->entry->calls.fetch_add(1, std::memory_order_relaxed);
@@ -477,7 +481,7 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   try {
     run_compiled(*slot->entry, *slot->bound, {tensors.data(), count}, results.tensors);
   } catch (const Problem& problem) {
-    throw UserError(error_text(text(state_->name, ": ", problem.text()), where, problem.advice()));
+    throw_run_error(state_->name, problem, where);
   }
   results.form = &slot->entry->result_form;
   return true;

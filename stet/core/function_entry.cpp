@@ -105,12 +105,16 @@ namespace {
 class VariableLocks {
  public:
   explicit VariableLocks(const std::vector<CallVariables::Held>& held) : held_(held) {
-    for (const CallVariables::Held& one : held_)
-      one.exclusive ? one.state->guard.lock() : one.state->guard.lock_shared();
+    for (const CallVariables::Held& one : held_) {
+      std::shared_mutex& guard = standing_in(*one.state).guard;
+      one.exclusive ? guard.lock() : guard.lock_shared();
+    }
   }
   ~VariableLocks() {
-    for (const CallVariables::Held& one : held_)
-      one.exclusive ? one.state->guard.unlock() : one.state->guard.unlock_shared();
+    for (const CallVariables::Held& one : held_) {
+      std::shared_mutex& guard = standing_in(*one.state).guard;
+      one.exclusive ? guard.unlock() : guard.unlock_shared();
+    }
   }
   VariableLocks(const VariableLocks&) = delete;
   VariableLocks& operator=(const VariableLocks&) = delete;
@@ -131,7 +135,8 @@ void run_with_late_sizes(const Program& program, const BoundProgram& bound, void
   std::size_t own = buffers.size() - variables.written.size();
   for (std::size_t r = 0; r < own; ++r) results.add(std::move(tensors[r]));
   // Commit: nothing below can fail.
-  for (std::size_t r = own; r < tensors.size(); ++r) std::swap(variables.written[r - own]->value, tensors[r]);
+  for (std::size_t r = own; r < tensors.size(); ++r)
+    std::swap(standing_in(*variables.written[r - own]).value, tensors[r]);
 }
 
 }  // namespace
@@ -144,8 +149,8 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   ShortArray<void*, 8> memory(count + entry.hidden.size());
   for (std::size_t i = 0; i < count; ++i) memory[i] = tensors[i]->node()->data;
   for (std::size_t i = 0; i < entry.hidden.size(); ++i) {
-    const VariableState* state = variables.inputs[i];
-    memory[count + i] = (state ? state->value : entry.hidden[i].captured).node()->data;
+    VariableState* state = variables.inputs[i];
+    memory[count + i] = (state ? standing_in(*state).value : entry.hidden[i].captured).node()->data;
   }
   const Program& program = *entry.program;
   if (bound.has_late_sizes()) return run_with_late_sizes(program, bound, memory.data(), variables, results);
@@ -163,7 +168,7 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   ShortArray<Tensor, 1> next(all - own);
   for (std::size_t r = own; r < all; ++r) {
     // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
-    const TensorNode& old = *variables.written[r - own]->value.node();
+    const TensorNode& old = *standing_in(*variables.written[r - own]).value.node();
     if (program.in_place[r] >= 0 && old.exclusive())
       into[r] = old.data;
     else
@@ -172,21 +177,23 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   bound.run_into(memory.data(), into.data());
   // Commit: nothing below can fail.
   for (std::size_t r = own; r < all; ++r)
-    if (next[r - own].defined()) std::swap(variables.written[r - own]->value, next[r - own]);
+    if (next[r - own].defined()) std::swap(standing_in(*variables.written[r - own]).value, next[r - own]);
 }
 
 void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where) {
   VariableLocks locks(entry.variables.locks);
   std::vector<Tensor> inputs = tensors;
   for (const Trace::HiddenInput& input : entry.hidden)
-    inputs.push_back(input.variable.defined() ? read_under_tapes(input.variable, state_of(input.variable).value)
-                                              : input.captured);
+    inputs.push_back(input.variable.defined()
+                         ? read_under_tapes(input.variable, standing_in(state_of(input.variable)).value)
+                         : input.captured);
   std::vector<Tensor> values = replay(entry.graph, inputs);
   std::size_t own = values.size() - entry.written.size();
   for (std::size_t r = own; r < values.size(); ++r) values[r] = values[r].contiguous(where);
   for (std::size_t r = 0; r < own; ++r) results.add(std::move(values[r]));
   // Commit: nothing below can fail.
-  for (std::size_t r = own; r < values.size(); ++r) std::swap(entry.variables.written[r - own]->value, values[r]);
+  for (std::size_t r = own; r < values.size(); ++r)
+    std::swap(standing_in(*entry.variables.written[r - own]).value, values[r]);
 }
 
 }  // namespace stet

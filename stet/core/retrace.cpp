@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "stet/base/text.h"
+#include "stet/core/handle.h"
 #include "stet/core/tensor_node.h"
 
 namespace stet {
@@ -59,6 +60,9 @@ Difference difference(const LeafKey& traced, const LeafKey& now, bool scalar, co
               text("declare the parameter as Scalar or Tensor instead of a C++ number: then ", name,
                    " is an input of the program")};
     case Leaf::object:
+      if (Body::object_of(traced.bits) == Body::object_of(now.bits))
+        return {"it was changed",
+                text("change ", name, " before its first call: each change needs a trace of its own")};
       return {"another object", text("make ", name, " once and pass the same one in every call")};
     default:
       return {"another number of elements", text("pass as many in every call, or stack them into one Tensor")};
@@ -100,7 +104,8 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
     out.cause = "clear";
     return out;
   }
-  for (std::size_t i = 0; i < std::min(call.key.size(), out.nearest->key.size()); ++i) {
+  const std::size_t leaves = call.leaves.size(), traced_leaves = out.nearest->types.size();
+  for (std::size_t i = 0; i < std::min(leaves, traced_leaves); ++i) {
     Difference found =
         difference(out.nearest->key[i], call.key[i], call.leaves[i].scalar, call.arguments.in(call.owners[i]));
     if (found.why.empty()) continue;
@@ -110,6 +115,13 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
     if (out.fix.empty()) out.fix = found.fix;
     // What follows a vector of another length is other leaves.
     if (call.key[i].kind != out.nearest->key[i].kind || call.key[i].kind == Leaf::count) break;
+  }
+  // What follows the leaves in a key is the surroundings of the call (core/ambient.h).
+  if ((call.key.size() > leaves) != (out.nearest->key.size() > traced_leaves)) {
+    out.headline +=
+        explanation_line("training", call.key.size() > leaves ? "false -> true   the layer around the call trains"
+                                                              : "true -> false   no layer around the call trains");
+    out.cause += "training";
   }
   if (fewest == 0) explain_facts(call, *out.nearest, out);
   return out;

@@ -34,7 +34,7 @@ std::string memory_text(double bytes) {
 struct Count {
   std::int64_t elements = 0, bytes = 0;
   void add(const Variable& variable) {
-    const std::int64_t more = variable.shape().element_count().constant();
+    const std::int64_t more = variable.shape().element_count().value();
     elements += more;
     bytes += more * size_of(variable.dtype());
   }
@@ -47,8 +47,7 @@ struct Count {
 std::string output_text(CustomLayer& layer) {
   std::lock_guard lock(layer.state().guard);
   if (!layer.state().output) return "?";
-  std::vector<std::string> sizes;
-  for (const DimSpec& dim : layer.state().output->dims) sizes.push_back(dim.size ? text(*dim.size) : "None");
+  const std::vector<std::string>& sizes = *layer.state().output;
   return text("(", joined(sizes, ", "), sizes.size() == 1 ? "," : "", ")");
 }
 

@@ -49,7 +49,10 @@ bool has_values(const Fact& fact, const Bindings& bindings) {
 }
 
 void test(const InferCall::Check& check, const Bindings& bindings) {
-  if (!check.fact.holds(bindings)) throw Problem(check.problem, check.advice);
+  if (check.fact.holds(bindings)) return;
+  Problem problem(check.problem, check.advice);
+  problem.found_by(check.op, check.where);
+  throw problem;
 }
 
 }  // namespace
