@@ -8,9 +8,8 @@ function(stet_add_tests name shards)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${name} PRIVATE -fpch-preprocess)  # ccache needs it
   endif()
-  if(STET_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # Compiling them is most of such a build; running them is not.
-  endif()
+  # Compiling tests is most of a build, running them is not: what they measure is in the library.
+  target_compile_options(${name} PRIVATE -O0)
   # Few processes rather than one per test: programs compiled for one test serve the next.
   math(EXPR last "${shards} - 1")
   foreach(shard RANGE ${last})
