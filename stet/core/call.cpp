@@ -166,8 +166,10 @@ Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::spa
       inputs.push_back(given[i].tensor());
     else if (given[i].kind() == In::Kind::size && !given[i].size().is_constant())
       inputs.push_back(trace.size_value(given[i].size(), operands[i].dtype));
-    else
-      inputs.push_back(scalar_tensor(number_operand(given[i], operands[i].dtype)));
+    else {
+      Operand number = number_operand(given[i], operands[i].dtype);
+      inputs.push_back(trace.number_value(number.dtype, &number.bits));
+    }
   }
   Tensor out = trace.record(op, inputs, attributes, line_of(given));
   if (tapes_open()) tell_tapes(op, inputs, attributes, {out});

@@ -20,8 +20,8 @@ constexpr std::size_t most_decisions = 64;  // on one path: a loop that does not
 /// The nodes of a part of a path, those of forked scopes as their branches.
 void flatten(const Path& path, std::size_t begin, std::size_t end, std::vector<ValueId>& out) {
   for (std::size_t i = begin; i < end; ++i) {
-    if (path[i].kind == PathItem::node) out.push_back(path[i].id);
-    if (path[i].kind != PathItem::forked) continue;
+    if (path[i].kind == PathItem::node || path[i].kind == PathItem::hoisted) out.push_back(path[i].id);
+    if (path[i].kind != PathItem::scope) continue;
     flatten(path[i].inner->prefix, 0, path[i].inner->prefix.size(), out);
     out.insert(out.end(), path[i].inner->tail.begin(), path[i].inner->tail.end());
   }
@@ -55,8 +55,9 @@ class BranchBuilder {
     }
     const Decision& decision = first.decisions[depth];
     std::size_t middle = begin;
-    while (middle < end && ends_[middle].decisions[depth].outcome) ++middle;
+    while (middle < end && ends_[middle].decisions[depth].outcome == decision.outcome) ++middle;
     Piece yes = fold(begin, middle, depth + 1, decision.position), no = fold(middle, end, depth + 1, decision.position);
+    if (!decision.outcome) std::swap(yes, no);
     flatten(first.path, position, decision.position, piece.nodes);
     add_branch(decision.condition, yes, no, piece);
     if (yes.raises && no.raises) {
@@ -181,6 +182,9 @@ class BranchBuilder {
 ForkScope::ForkScope(Trace& trace)
     : trace_(trace),
       outer_(trace.innermost_),
+      first_value_(trace.graph.nodes.size()),
+      watched_(trace.watched_),
+      readings_(trace.readings_),
       tapes_(mark_tapes()),
       checks_(trace.symbols_->checks().size()),
       symbols_(trace.symbols_->symbol_count()) {
@@ -188,7 +192,10 @@ ForkScope::ForkScope(Trace& trace)
   trace.innermost_ = this;
 }
 
-ForkScope::~ForkScope() { trace_.innermost_ = outer_; }
+ForkScope::~ForkScope() {
+  trace_.innermost_ = outer_;
+  if (!dug_up_.empty()) trace_.bury(dug_up_);
+}
 
 void ForkScope::did_something_else(Where where) const {
   throw TraceError(error_text(
@@ -198,15 +205,24 @@ void ForkScope::did_something_else(Where where) const {
       where, "what traced code does may depend on its arguments only; keep random numbers, clocks and counters out"));
 }
 
+const PathItem& ForkScope::next_item(PathItem::Kind kind, Where where) {
+  if (cursor_ >= path_.size() || path_[cursor_].kind != kind) did_something_else(where);
+  return path_[cursor_++];
+}
+
+std::shared_ptr<const InnerScope> ForkScope::next_scope(std::map<Reading, ValueId>& hoisted, Where where) {
+  while (cursor_ < path_.size() && path_[cursor_].kind == PathItem::hoisted) {
+    hoisted.emplace(path_[cursor_].reading, path_[cursor_].id);
+    ++cursor_;
+  }
+  return next_item(PathItem::scope, where).inner;
+}
+
 ValueId ForkScope::replayed(const OpDef& op, const std::vector<ValueId>& inputs, const Attributes& attributes,
                             Where where) {
-  if (!replaying()) {
-    if (follows_) did_something_else(where);
-    return -1;
-  }
-  PathItem item = next_item();
-  if (item.kind != PathItem::node) did_something_else(where);
-  const Node& node = trace_.graph.node(item.id);
+  if (!must_follow()) return -1;
+  ValueId id = next_item(PathItem::node, where).id;
+  const Node& node = trace_.graph.node(id);
   bool same = node.inputs == inputs;
   if (node.op == &map_row && op.kind == Kind::map)
     same = same && std::string_view(node.label) == op.name &&
@@ -214,7 +230,39 @@ ValueId ForkScope::replayed(const OpDef& op, const std::vector<ValueId>& inputs,
   else
     same = same && node.op == &op && node.attributes == attributes;
   if (!same) did_something_else(where);
+  if (auto at = static_cast<std::size_t>(id); at < trace_.buried_.size() && trace_.buried_[at]) {
+    trace_.buried_[at] = false;
+    dug_up_.push_back(id);
+  }
+  return id;
+}
+
+ValueId ForkScope::captured_again(ValueId known, const Tensor& dense, Where where) {
+  bool here = cursor_ < path_.size() && path_[cursor_].kind == PathItem::capture;
+  if (known >= 0) {
+    if (here && path_[cursor_].id == known) ++cursor_;
+    return known;
+  }
+  const PathItem& item = next_item(PathItem::capture, where);
+  if (!same_elements(item.captured, dense)) did_something_else(where);
   return item.id;
+}
+
+ValueId ForkScope::hoisted(const Reading& reading, const std::function<ValueId()>& make) {
+  auto found = hoisted_.find(reading);
+  if (found != hoisted_.end()) return found->second;
+  if (follows_) did_something_else({});
+  ValueId id = make();
+  outer_->add({.kind = PathItem::hoisted, .id = id, .reading = reading});
+  return hoisted_[reading] = id;
+}
+
+bool ForkScope::seen_by_tapes() const {
+  return std::any_of(tapes_.begin(), tapes_.end(), [](const TapeMark& mark) { return mark.recording; });
+}
+
+bool ForkScope::was_there(ValueId value) const {
+  return static_cast<std::size_t>(value) < first_value_ || trace_.graph.node(value).op == &input_row;
 }
 
 const bool* ForkScope::known(ValueId condition) const {
@@ -228,6 +276,19 @@ void ForkScope::mark_first_decision() {
   for (const TapeMark& mark : mark_tapes())
     if (std::any_of(tapes_.begin(), tapes_.end(), [&](const TapeMark& outside) { return outside.tape == mark.tape; }))
       tapes_at_decision_.push_back(mark);
+  watched_at_decision_ = trace_.watched_;
+}
+
+/// What a tape follows from a decision on is a matter of one side, but the tape is outside of both.
+void ForkScope::refuse_outer_watch(Where where) const {
+  std::vector<TapeMark> now = mark_tapes();
+  for (const TapeMark& before : tapes_at_decision_)
+    for (const TapeMark& mark : now)
+      if (mark.tape == before.tape && mark.watched > before.watched)
+        throw TraceError(error_text(text("tracing '", trace_.function(),
+                                         "': a tape that was made before an if (tensor) is told to watch a tensor on "
+                                         "one side of it"),
+                                    where, "watch the tensor before the decision, or make the tape on that side"));
 }
 
 bool ForkScope::decide(ValueId condition) {
@@ -238,11 +299,11 @@ bool ForkScope::decide(ValueId condition) {
       did_something_else(trace_.graph.node(condition).where);
     return known_[condition] = decision.outcome;
   }
-  if (replaying() || follows_) did_something_else(trace_.graph.node(condition).where);
+  if (must_follow()) did_something_else(trace_.graph.node(condition).where);
   check_limits(condition);
-  decisions_.push_back({condition, cursor_, true});
+  decisions_.push_back({condition, cursor_, trace_.yes_first()});
   ++next_decision_;
-  return known_[condition] = true;
+  return known_[condition] = trace_.yes_first();
 }
 
 void ForkScope::check_limits(ValueId condition) const {
@@ -257,8 +318,8 @@ void ForkScope::check_limits(ValueId condition) const {
         error_text(text("tracing '", trace_.function(),
                         "': a loop decides by the value of a tensor, over and over: ", here + 1, " times on one path"),
                    line,
-                   "a loop whose length depends on values needs while_loop, which is not there yet; in host code let "
-                   "sizes or numbers end it"));
+                   "in a loop over numbers or sizes put what a turn does into stet::scope(f): it becomes one branch a "
+                   "turn; a loop that ends by the value of a tensor needs while_loop, which is not there yet"));
   throw TraceError(error_text(text("tracing '", trace_.function(), "': more than ", most_paths,
                                    " paths lead through one scope, because decisions by tensors follow each other"),
                               line, "put parts that decide by themselves into stet::scope(f), or use where(c, a, b)"));
@@ -270,6 +331,7 @@ void ForkScope::restore(const std::vector<TapeMark>& tapes) {
     variable.current = mark == variables_.end() ? variable.initial : mark->second.current;
     variable.written = mark != variables_.end() && mark->second.written;
   }
+  trace_.watched_ = watched_;
   return_tapes_to(tapes);
   trace_.symbols_->keep_checks(checks_);
 }
@@ -280,6 +342,7 @@ void ForkScope::begin_run(std::size_t prefix) {
   cursor_ = 0;
   next_decision_ = 0;
   known_.clear();
+  trace_.readings_ = readings_;
 }
 
 PathEnd ForkScope::run_path(const std::function<Leaves()>& body, Where where) {
@@ -306,27 +369,27 @@ PathEnd ForkScope::run_path(const std::function<Leaves()>& body, Where where) {
     end.error = std::current_exception();
     end.error_text = "an exception";
   }
-  if (replaying() || next_decision_ < decisions_.size()) did_something_else(where);
+  if (cursor_ < replayed_ || next_decision_ < decisions_.size()) did_something_else(where);
+  if (!decisions_.empty()) refuse_outer_watch(where);
   end.path = path_;
   end.decisions = decisions_;
   for (const auto& [id, variable] : trace_.variables_) {
     auto mark = variables_.find(id);
-    const Tensor& before = mark == variables_.end() ? variable.initial : mark->second.current;
+    ValueId before = mark == variables_.end() ? variable.initial : mark->second.current;
     bool was_written = mark != variables_.end() && mark->second.written;
-    ValueId now = variable.current.node()->traced->id;
-    if (variable.written && (!was_written || now != before.node()->traced->id)) end.written[id] = now;
+    if (variable.written && (!was_written || variable.current != before)) end.written[id] = variable.current;
   }
   return end;
 }
 
 /// To the next path: false when there is none.
 bool ForkScope::turn_last_decision() {
-  while (!decisions_.empty() && !decisions_.back().outcome) decisions_.pop_back();
+  while (!decisions_.empty() && decisions_.back().outcome != trace_.yes_first()) decisions_.pop_back();
   if (decisions_.empty()) return false;
   std::vector<ValueId> left;
   flatten(path_, decisions_.back().position, path_.size(), left);
   trace_.bury(left);
-  decisions_.back().outcome = false;
+  decisions_.back().outcome = !trace_.yes_first();
   return true;
 }
 
@@ -335,12 +398,9 @@ Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
   for (;;) {
     PathEnd end = run_path(body, where);
     if (decisions_.empty()) {
-      if (outer_) {
-        outer_->add({.kind = PathItem::open});
-        for (PathItem& item : path_) outer_->add(std::move(item));
-        outer_->add({.kind = PathItem::close});
-      }
-      return std::move(end.results);
+      Leaves results = std::move(end.results);
+      unforked(std::move(end));
+      return results;
     }
     ends.push_back(std::move(end));
     ends_ = ends.size();
@@ -351,6 +411,16 @@ Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
     begin_run(decisions_.back().position);
   }
   return merged(std::move(ends), where);
+}
+
+void ForkScope::unforked(PathEnd end) {
+  if (!outer_) return;
+  auto inner = std::make_shared<InnerScope>();
+  inner->prefix = end.path;
+  inner->first_value = first_value_;
+  end.results.clear();
+  inner->last = std::move(end);
+  outer_->add({.kind = PathItem::scope, .inner = std::move(inner)});
 }
 
 namespace {
@@ -393,7 +463,8 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
     for (const auto& [id, value] : end.written) written.insert(id);
   }
   if (!model) std::rethrow_exception(ends.front().error);
-  auto forked = std::make_shared<ForkedScope>();
+  auto forked = std::make_shared<InnerScope>();
+  forked->first_value = first_value_;
   // Written before the first decision, and left alone after it: no business of the branch.
   for (const auto& [id, value] : model->written) {
     bool everywhere = models > 1;
@@ -404,7 +475,7 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
       }
     if (!everywhere) continue;
     written.erase(id);
-    forked->written.emplace_back(id, trace_.traced(value));
+    forked->written.emplace_back(id, value);
   }
   std::vector<std::vector<ValueId>> results(ends.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -413,8 +484,7 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
       if (id >= 0) results[i].push_back(id);
     for (std::uint64_t id : written) {
       auto own = ends[i].written.find(id);
-      results[i].push_back(own != ends[i].written.end() ? own->second
-                                                        : trace_.variables_.at(id).current.node()->traced->id);
+      results[i].push_back(own != ends[i].written.end() ? own->second : trace_.variables_.at(id).current);
     }
   }
   BranchBuilder builder(trace_, ends, results, symbols_);
@@ -426,57 +496,62 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   flatten(forked->prefix, 0, forked->prefix.size(), before);
   forked->tail.assign(piece.nodes.begin() + static_cast<std::ptrdiff_t>(before.size()), piece.nodes.end());
   forked->branch = builder.last_branch;
-  for (ValueId id : piece.results) forked->outputs.push_back(trace_.traced(id));
+  for (ValueId id : piece.results) forked->outputs.push_back(trace_.tensor_of(id));
   forked->results = model->results;
   std::size_t next = 0;
   for (Leaf& leaf : forked->results)
     if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = forked->outputs[next++];
-  for (std::uint64_t id : written) forked->written.emplace_back(id, forked->outputs[next++]);
-  forked->first = std::move(ends.front());
+  for (std::uint64_t id : written) forked->written.emplace_back(id, piece.results[next++]);
+  forked->last = std::move(ends.back());
+  forked->last.results.clear();
+  trace_.watched_ = watched_at_decision_;
   trace_.publish(*forked);
-  if (outer_) outer_->add({.kind = PathItem::forked, .inner = forked});
+  if (outer_) outer_->add({.kind = PathItem::scope, .inner = forked});
   return forked->results;
 }
 
-void ForkScope::follow(const ForkedScope& known, const std::function<Leaves()>& body) {
+Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoisted,
+                         const std::function<Leaves()>& body, Where where) {
   follows_ = true;
-  path_ = known.first.path;
-  decisions_ = known.first.decisions;
+  path_ = known.last.path;
+  decisions_ = known.last.decisions;
+  first_value_ = known.first_value;
+  hoisted_ = std::move(hoisted);
   begin_run(path_.size());
+  Leaves results;
   try {
-    body();
+    results = body();
+    if (cursor_ < path_.size() || next_decision_ < decisions_.size() || known.last.error) did_something_else(where);
   } catch (const TraceError&) {
     throw;
   } catch (...) {
-    if (!known.first.error) throw;
+    if (!known.last.error) throw;
   }
+  if (!known.forked()) return results;
   restore(tapes_at_decision_);
+  trace_.watched_ = watched_at_decision_;
+  return known.results;
 }
 
 // --- Trace
 
 Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
-  if (innermost_ && innermost_->replaying()) {
-    ForkScope& around = *innermost_;
-    PathItem item = around.next_item();
-    if (item.kind == PathItem::open) {
-      Leaves results = body();
-      if (!around.replaying() || around.next_item().kind != PathItem::close) around.did_something_else(where);
-      return results;
-    }
-    if (item.kind != PathItem::forked) around.did_something_else(where);
-    {
-      ForkScope again(*this);
-      again.follow(*item.inner, body);
-    }
-    publish(*item.inner);
-    return item.inner->results;
+  if (!innermost_ || !innermost_->must_follow()) {
+    ForkScope scope(*this);
+    return scope.explore(body, where);
   }
-  ForkScope scope(*this);
-  return scope.explore(body, where);
+  std::map<Reading, ValueId> hoisted;
+  std::shared_ptr<const InnerScope> inner = innermost_->next_scope(hoisted, where);
+  Leaves results;
+  {
+    ForkScope again(*this);
+    results = again.follow(*inner, std::move(hoisted), body, where);
+  }
+  if (inner->forked()) publish(*inner);
+  return results;
 }
 
-void Trace::publish(const ForkedScope& forked) {
+void Trace::publish(const InnerScope& forked) {
   for (const auto& [id, value] : forked.written) {
     variables_.at(id).current = value;
     variables_.at(id).written = true;
@@ -484,19 +559,15 @@ void Trace::publish(const ForkedScope& forked) {
   if (!tapes_open() || forked.outputs.empty()) return;
   const Node& node = graph.node(forked.branch);
   std::vector<Tensor> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(as_tapes_know(id));
-  tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
-}
-
-Tensor Trace::as_tapes_know(ValueId id) {
-  if (auto used = operands_.find(id); used != operands_.end())
-    for (const Tensor& tensor : used->second)
-      if (tapes_track(tensor)) return tensor;
-  for (std::uint64_t number : variable_order_) {
-    TracedVariable& variable = variables_.at(number);
-    if (variable.current.node()->traced->id == id) return read_under_tapes(variable.variable, variable.current);
+  for (ValueId id : node.inputs) {
+    inputs.push_back(tensor_of(id));
+    // What the sides read of Variables is seen from here on: the tapes have forgotten what happened on the sides.
+    const Node& input = graph.node(id);
+    if (input.op != &alias_row) continue;
+    const auto& alias = input.attributes.as<AliasAttributes>();
+    if (alias.kind == AliasAttributes::read && alias.trainable) note_reading(inputs.back(), alias.variable);
   }
-  return traced(id);
+  tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
 }
 
 bool Trace::decide(const Tensor& given) {
@@ -517,7 +588,7 @@ bool Trace::decide(const Tensor& given) {
 }
 
 void Trace::bury(const std::vector<ValueId>& nodes) {
-  buried_.resize(graph.nodes.size());
+  buried_.resize(graph.nodes.size(), false);
   for (ValueId id : nodes) buried_[static_cast<std::size_t>(id)] = true;
 }
 
@@ -554,7 +625,7 @@ void branch_gradient(GradientCall& call) {
     GradientTape tape;
     std::vector<Tensor> inputs, wanted;
     for (int i = 1; i < call.input_count(); ++i) {
-      inputs.push_back(same_traced_value(call.in(i)));
+      inputs.push_back(same_value(call.in(i)));
       if (!call.wants(i)) continue;
       tape.watch(inputs.back());
       wanted.push_back(inputs.back());

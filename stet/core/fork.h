@@ -1,14 +1,19 @@
 // Forked tracing: how `if (tensor)` in host code becomes a branch of the graph.
 //
-// A scope's body is run once for every path through its decisions. The first run takes every condition as true; then
-// the last decision that has a side left is turned, and the body is run again: up to that decision it must record what
-// it recorded before, from there on it records new nodes. When all paths are known, they are folded from the last
-// decision to the first into closed branches. All nodes of all paths stand in the trace's one list while it records;
-// those that went into a branch are buried: nothing outside may use them, and the finished graph leaves them out.
+// A scope's body is run once for every path through its decisions. The first run takes the same side of every decision
+// (Trace::yes_first); then the last decision that has a side left is turned, and the body is run again: up to that
+// decision it must record what it recorded before, from there on it records new nodes. When all paths are known, they
+// are folded from the last decision to the first into closed branches. All nodes of all paths stand in the trace's one
+// list while it records; those that went into a branch are buried: nothing outside may use them, and the finished graph
+// leaves them out.
+//
+// A scope inside of what is run again is not explored again but followed: its body runs once more along the path that
+// it was run along last, so that host code after it finds what it found the first time.
 #pragma once
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -19,13 +24,18 @@
 
 namespace stet {
 
-struct ForkedScope;
-
 /// One thing that happened on a path.
 struct PathItem {
-  enum Kind : std::uint8_t { node, open, close, forked } kind = node;  // open, close: of an inner scope without forks
+  enum Kind : std::uint8_t {
+    node,
+    capture,  // a tensor from outside of the trace was met for the first time
+    hoisted,  // a reading of a Variable by the scope that follows, see Trace::read_value
+    scope,
+  } kind = node;
   ValueId id = -1;
-  std::shared_ptr<const ForkedScope> inner = {};  // forked
+  Tensor captured = {};
+  Reading reading = {};
+  std::shared_ptr<const InnerScope> inner = {};
 };
 using Path = std::vector<PathItem>;
 
@@ -46,15 +56,18 @@ struct PathEnd {
   std::string error_text;
 };
 
-/// A scope that forked, as the scope around it sees it.
-struct ForkedScope {
-  Path prefix;                // up to the first decision
+/// A scope that has ended, as the scope around it sees it.
+struct InnerScope {
+  bool forked() const { return branch >= 0; }
+  Path prefix;                // up to the first decision; all of it where there was none
   std::vector<ValueId> tail;  // the branch and its parts
-  PathEnd first;              // to run the body again by
+  PathEnd last;               // to run the body again by
+  std::size_t first_value;    // of those made inside
+  // Of one that forked:
   ValueId branch = -1;
   Leaves results;
   std::vector<Tensor> outputs;  // of the branch
-  std::vector<std::pair<std::uint64_t, Tensor>> written;
+  std::vector<std::pair<std::uint64_t, ValueId>> written;
 };
 
 /// A scope while its body runs.
@@ -67,13 +80,25 @@ class ForkScope {
 
   /// Runs the body along all paths.
   Leaves explore(const std::function<Leaves()>& body, Where where);
-  /// Runs the body of a scope that forked again, along its first path, for what it does to the host.
-  void follow(const ForkedScope& known, const std::function<Leaves()>& body);
+  /// Runs the body of a scope that has ended again, for what it does to the host. Gives what the body gives.
+  Leaves follow(const InnerScope& known, std::map<Reading, ValueId> hoisted, const std::function<Leaves()>& body,
+                Where where);
 
-  bool replaying() const { return cursor_ < replayed_; }
-  PathItem next_item() { return path_[cursor_++]; }
+  /// What happens next has happened before.
+  bool must_follow() const { return follows_ || cursor_ < replayed_; }
+  /// The inner scope that began at this point the last time, and the readings that stand before it for it.
+  std::shared_ptr<const InnerScope> next_scope(std::map<Reading, ValueId>& hoisted, Where where);
   /// The node that was recorded at this point the last time; none when the path is new.
   ValueId replayed(const OpDef& op, const std::vector<ValueId>& inputs, const Attributes& attributes, Where where);
+  /// The value that the tensor captured at this point was the last time. `known`: the tensor's own, if it has one;
+  /// otherwise its elements are given, and must be those of the last time.
+  ValueId captured_again(ValueId known, const Tensor& dense, Where where);
+  /// The value of a reading that stands before this scope; `make` adds it to the graph when it is new.
+  ValueId hoisted(const Reading& reading, const std::function<ValueId()>& make);
+  /// Tapes from outside record.
+  bool seen_by_tapes() const;
+  /// The value is from before this scope.
+  bool was_there(ValueId value) const;
   void add(PathItem item) {
     path_.push_back(std::move(item));
     cursor_ = path_.size();
@@ -86,7 +111,7 @@ class ForkScope {
 
  private:
   struct VariableMark {
-    Tensor current;
+    ValueId current;
     bool written;
   };
   void begin_run(std::size_t prefix);
@@ -95,7 +120,10 @@ class ForkScope {
   void restore(const std::vector<TapeMark>& tapes);
   void mark_first_decision();
   void check_limits(ValueId condition) const;
+  void refuse_outer_watch(Where where) const;
+  const PathItem& next_item(PathItem::Kind kind, Where where);
   Leaves merged(std::vector<PathEnd> ends, Where where);
+  void unforked(PathEnd end);
 
   Trace& trace_;
   ForkScope* outer_;
@@ -104,12 +132,18 @@ class ForkScope {
   std::vector<Decision> decisions_;
   std::size_t next_decision_ = 0;
   std::unordered_map<ValueId, bool> known_;
-  bool follows_ = false;  // a path that is known in full
+  bool follows_ = false;         // a path that is known in full
+  std::vector<ValueId> dug_up_;  // buried nodes on the path that is followed
+  std::map<Reading, ValueId> hoisted_;
   std::size_t ends_ = 0;
   // As it was when the scope began.
+  std::size_t first_value_;
+  std::map<const TensorNode*, ValueId> watched_;
+  std::map<std::pair<std::uint64_t, ValueId>, int> readings_;
   std::unordered_map<std::uint64_t, VariableMark> variables_;
   std::vector<TapeMark> tapes_;
   std::vector<TapeMark> tapes_at_decision_;  // at the first one of this run
+  std::map<const TensorNode*, ValueId> watched_at_decision_;
   std::size_t checks_;
   int symbols_;
 };

@@ -255,7 +255,7 @@ Graph FunctionBase::State::trace_once(const Leaves& given, const std::vector<int
                               [&](const Trace::HiddenInput& hidden) { return hidden.variable.id() == id; });
     int input = tensors + static_cast<int>(state - trace.hidden.begin());
     trace.graph.updates.push_back({input, static_cast<int>(trace.graph.results.size())});
-    trace.graph.results.push_back(trace.lift(variable.current, where));
+    trace.graph.results.push_back(variable.current);
     entry.written.push_back(variable.variable);
   }
   entry.hidden = std::move(trace.hidden);

@@ -90,11 +90,7 @@ bool same_captures(const Entry& a, const Entry& b) {
   for (std::size_t i = 0; i < a.hidden.size(); ++i) {
     const Tensor &x = a.hidden[i].captured, &y = b.hidden[i].captured;
     if (a.hidden[i].variable.id() != b.hidden[i].variable.id() || x.defined() != y.defined()) return false;
-    if (!x.defined() || x.node()->data == y.node()->data) continue;
-    const TensorNode &first = *x.node(), &second = *y.node();
-    if (first.dtype != second.dtype || !std::ranges::equal(first.size_span(), second.size_span())) return false;
-    auto bytes = static_cast<std::size_t>(first.element_count() * size_of(first.dtype));
-    if (bytes > 0 && std::memcmp(first.data, second.data, bytes) != 0) return false;
+    if (x.defined() && !same_elements(x, y)) return false;
   }
   return true;
 }
@@ -184,9 +180,9 @@ void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, Resu
   VariableLocks locks(entry.variables.locks);
   std::vector<Tensor> inputs = tensors;
   for (const Trace::HiddenInput& input : entry.hidden)
-    inputs.push_back(input.variable.defined()
-                         ? read_under_tapes(input.variable, standing_in(state_of(input.variable)).value)
-                         : input.captured);
+    inputs.push_back(input.variable.defined() ? reading_of(standing_in(state_of(input.variable)).value,
+                                                           input.variable.id(), input.variable.trainable())
+                                              : input.captured);
   std::vector<Tensor> values = replay(entry.graph, inputs);
   std::size_t own = values.size() - entry.written.size();
   for (std::size_t r = own; r < values.size(); ++r) values[r] = values[r].contiguous(where);

@@ -30,7 +30,8 @@ std::vector<Dim> solve_facts(const SymbolScope& scope) {
   return out;
 }
 
-std::shared_ptr<Program> compile_symbolic(const Graph& graph) {
+std::shared_ptr<Program> compile_symbolic(const Graph& given) {
+  const Graph graph = without_aliases(given);
   std::vector<ProgramInput> asked;
   for (ValueId id : graph.inputs)
     asked.push_back(

@@ -10,6 +10,8 @@
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
+#include "stet/core/trace.h"
+#include "stet/ir/graph.h"
 
 namespace stet {
 
@@ -28,7 +30,7 @@ struct GradientTape::State {
   std::unordered_set<const TensorNode*> tracked;  // depend on something watched
   std::vector<Tensor> watched;                    // kept alive
   /// Tensors read from Variables, in the order they were read: gradients add up in it, never in that of addresses.
-  std::vector<std::pair<const TensorNode*, std::uint64_t>> reads;
+  std::vector<std::pair<Tensor, std::uint64_t>> reads;
 
   bool tracks(const Tensor& tensor) const { return tracked.contains(tensor.node()); }
 };
@@ -76,6 +78,11 @@ class Accumulator {
 /// One record backwards.
 void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds,
                Accumulator& gradients) {
+  if (record.op == &alias_row) {
+    bool attached = record.attributes.as<AliasAttributes>().kind == AliasAttributes::attached;
+    gradients.add(record.inputs[attached ? 1 : 0], ds[0]);
+    return;
+  }
   if (!record.op->gradient && record.op->kind != Kind::map && record.op->kind != Kind::branch)
     throw UserError(error_text(text("gradient: ", record.op->name, " has no gradient"), frame_where(),
                                "leave it out of what the target is computed from, or take its result as a constant"));
@@ -110,6 +117,7 @@ void GradientTape::watch(const Tensor& tensor, Where where) {
   if (!is_floating(node.dtype))
     throw UserError(error_text(text("watch: ", node.dtype, node.shape(), " has no gradient"), where,
                                "only floating tensors have one; cast it first"));
+  if (Trace* trace = current_trace()) trace->note_watched(tensor, where);
   state_->tracked.insert(&node);
   state_->watched.push_back(tensor);
 }
@@ -147,7 +155,7 @@ std::vector<Tensor> gradients_at(const GradientTape::State& tape, const std::vec
                                  const Accumulator& gradients, Where where) {
   std::unordered_map<std::uint64_t, Tensor> of_variable;
   for (const auto& [read, variable] : tape.reads)
-    if (Tensor d = gradients.find(read); d.defined()) {
+    if (Tensor d = gradients.find(read.node()); d.defined()) {
       Tensor& sum = of_variable[variable];
       sum = sum.defined() ? core_ops.add(In(sum), In(d)) : d;
     }
@@ -218,12 +226,6 @@ bool tapes_open() {
   return false;
 }
 
-bool tapes_track(const Tensor& tensor) {
-  for (const GradientTape::State* tape : visible_tapes())
-    if (tape->recording && tape->tracks(tensor)) return true;
-  return false;
-}
-
 void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,
                 std::vector<Tensor> outputs) {
   bool floating = std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.dtype()); });
@@ -251,6 +253,7 @@ void return_tapes_to(const std::vector<TapeMark>& marks) {
     for (std::size_t i = mark.records; i < tape.records.size(); ++i)
       for (const Tensor& output : tape.records[i].outputs) tape.tracked.erase(output.node());
     for (std::size_t i = mark.watched; i < tape.watched.size(); ++i) tape.tracked.erase(tape.watched[i].node());
+    for (std::size_t i = mark.reads; i < tape.reads.size(); ++i) tape.tracked.erase(tape.reads[i].first.node());
     tape.records.resize(mark.records);
     tape.watched.resize(mark.watched);
     tape.reads.resize(mark.reads);
@@ -259,17 +262,45 @@ void return_tapes_to(const std::vector<TapeMark>& marks) {
   }
 }
 
-Tensor read_under_tapes(const Variable& variable, const Tensor& held) {
-  const TensorNode& node = *held.node();
-  Tensor own = node.traced ? same_traced_value(held) : view_tensor(node, node.size_span(), node.stride_span(), 0);
-  if (!variable.trainable() || !is_floating(node.dtype)) return own;
-  for (GradientTape::State* tape : visible_tapes()) {
-    if (!tape->recording) continue;
-    tape->tracked.insert(own.node());
-    tape->watched.push_back(own);
-    tape->reads.emplace_back(own.node(), variable.id());
-  }
+namespace {
+
+Tensor new_view(const Tensor& tensor) {
+  const TensorNode& node = *tensor.node();
+  return view_tensor(node, node.size_span(), node.stride_span(), 0);
+}
+
+Tensor alias_of(std::initializer_list<Tensor> operands, AliasAttributes::Kind kind) {
+  Tensor out;
+  if (Trace* trace = current_trace())
+    out = trace->alias(std::vector<Tensor>(operands), {.kind = kind});
+  else
+    out = new_view(*operands.begin());
+  AliasAttributes attributes{kind};
+  if (kind != AliasAttributes::stop && tapes_open()) tell_tapes(alias_row, operands, view_of(attributes), {out});
+  return out;
+}
+
+}  // namespace
+
+Tensor same_value(const Tensor& tensor) { return alias_of({tensor}, AliasAttributes::identity); }
+Tensor detached(const Tensor& tensor) { return alias_of({tensor}, AliasAttributes::stop); }
+Tensor attached_to(const Tensor& value, const Tensor& reading) {
+  return alias_of({value, reading}, AliasAttributes::attached);
+}
+
+Tensor reading_of(const Tensor& held, std::uint64_t variable, bool trainable) {
+  Trace* trace = current_trace();
+  Tensor own = trace ? trace->read_value(trace->lift(held, {}), variable, trainable) : new_view(held);
+  if (trainable) note_reading(own, variable);
   return own;
+}
+
+void note_reading(const Tensor& reading, std::uint64_t variable) {
+  if (!is_floating(reading.dtype())) return;
+  for (GradientTape::State* tape : visible_tapes()) {
+    if (!tape->recording || !tape->tracked.insert(reading.node()).second) continue;
+    tape->reads.emplace_back(reading, variable);
+  }
 }
 
 }  // namespace stet

@@ -1,5 +1,6 @@
 // GradientTape: remembers the ops that run while it lives, and walks them backwards.
 #pragma once
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <vector>
@@ -77,8 +78,6 @@ bool tapes_open();
 /// Tells the open tapes of an op that has run. `output` is what call() returns.
 void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,
                 std::vector<Tensor> outputs);
-/// Some tape that records follows what is computed from the tensor.
-bool tapes_track(const Tensor& tensor);
 /// The state of the tapes that see what happens now, and the way back to it: code that is run again starts from there.
 struct TapeMark {
   GradientTape::State* tape;
@@ -90,7 +89,18 @@ void return_tapes_to(const std::vector<TapeMark>& marks);
 /// The gradients of several targets, each weighted by a tensor of its type and shape (undefined: does not count).
 std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
                                  const std::vector<Tensor>& weights, const std::vector<Tensor>& sources);
-/// The value read from a Variable as a tensor of its own, which tapes know to be this Variable.
-Tensor read_under_tapes(const Variable& variable, const Tensor& held);
+
+// Tensors with the elements of another one, which tapes tell apart from it; values of their own in a trace.
+
+/// Gradients pass through.
+Tensor same_value(const Tensor& tensor);
+/// Gradients do not pass.
+Tensor detached(const Tensor& tensor);
+/// What was read from a Variable: gradients end there, and tapes know them to be the Variable's, if it is trainable.
+Tensor reading_of(const Tensor& held, std::uint64_t variable, bool trainable);
+/// `value` for which `reading` gets the gradients: that of a Variable whose value it is.
+Tensor attached_to(const Tensor& value, const Tensor& reading);
+/// The tapes that record follow this reading of a Variable, once each.
+void note_reading(const Tensor& reading, std::uint64_t variable);
 
 }  // namespace stet

@@ -68,6 +68,7 @@ TensorNode* new_node() {
     TensorNode* node = list->free.back();
     list->free.pop_back();
     node->holders.store(1, std::memory_order_relaxed);
+    node->made_in_trace = false;
     return node;
   }
   return new TensorNode;
@@ -101,6 +102,13 @@ Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, st
   node->data = empty ? of.data : of.data + offset * size_of(of.dtype);
   node->buffer = of.buffer;
   return Tensor(node);
+}
+
+bool same_elements(const Tensor& a, const Tensor& b) {
+  const TensorNode &first = *a.node(), &second = *b.node();
+  if (first.dtype != second.dtype || !std::ranges::equal(first.size_span(), second.size_span())) return false;
+  auto bytes = static_cast<std::size_t>(first.element_count() * size_of(first.dtype));
+  return bytes == 0 || first.data == second.data || std::memcmp(first.data, second.data, bytes) == 0;
 }
 
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where) {
@@ -269,6 +277,13 @@ Buffer memory_for(std::int64_t count, const Shape& shape, DType dtype, const cha
 }
 }  // namespace
 
+/// Of code that is being traced, which hands the tensor to nobody outside before the trace has seen it.
+Tensor made_here(DType dtype, std::span<const std::int64_t> sizes, Buffer buffer) {
+  Tensor made = dense_tensor(dtype, sizes, std::move(buffer));
+  const_cast<TensorNode*>(made.node())->made_in_trace = current_trace() != nullptr;
+  return made;
+}
+
 Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& shape, Where where) {
   std::vector<std::int64_t> sizes = sizes_of(shape, "tensor", where);
   std::int64_t wanted = count_of(sizes, dtype, "tensor", where);
@@ -278,7 +293,7 @@ Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& sha
                    where, "give as many values as the product of the sizes"));
   Buffer buffer = memory_for(wanted, shape, dtype, "tensor", where);
   if (count) std::memcpy(buffer.data(), data, count * static_cast<std::size_t>(size_of(dtype)));
-  return dense_tensor(dtype, sizes, std::move(buffer));
+  return made_here(dtype, sizes, std::move(buffer));
 }
 
 Tensor ragged(Where where) {

@@ -18,6 +18,7 @@ struct TensorNode {
   DType dtype = DType::f32;
   std::uint8_t rank = 0;
   bool dense = true;
+  bool made_in_trace = false;  // from host values, by code that was being traced: nobody outside knows it
   std::int64_t sizes[max_rank];
   std::int64_t strides[max_rank];  // in elements, never negative
   std::byte* data = nullptr;       // of element 0
@@ -52,6 +53,9 @@ Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, st
 const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where where);
 /// The node, or UserError("undefined tensor") naming `what`.
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
+
+/// Two dense tensors of one dtype, one shape and the same bytes.
+bool same_elements(const Tensor& a, const Tensor& b);
 
 /// An element's value, from any type to any type as cast does.
 void convert_element(DType from, const void* source, DType to, void* target);

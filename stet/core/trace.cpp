@@ -62,8 +62,8 @@ OpenTrace::~OpenTrace() {
   running_trace() = running_;
 }
 
-Trace::Trace(std::string function)
-    : life_(std::make_shared<TraceLife>()), symbols_(std::make_shared<RecordingScope>()) {
+Trace::Trace(std::string function, bool yes_first)
+    : life_(std::make_shared<TraceLife>()), symbols_(std::make_shared<RecordingScope>()), yes_first_(yes_first) {
   life_->trace = this;
   life_->function = std::move(function);
   graph.scope = symbols_;
@@ -82,7 +82,10 @@ void Trace::note_created(const Variable& variable, Where where) {
   created.push_back(variable);
 }
 
-Tensor Trace::traced(ValueId id) {
+Tensor Trace::tensor_of(ValueId id) {
+  auto at = static_cast<std::size_t>(id);
+  if (at >= tensors_.size()) tensors_.resize(graph.nodes.size());
+  if (tensors_[at].defined()) return tensors_[at];
   const ValueType& type = graph.type(id);
   TensorNode* node = new_node();
   node->dtype = type.dtype;
@@ -90,18 +93,12 @@ Tensor Trace::traced(ValueId id) {
   node->dense = true;
   node->data = nullptr;
   node->traced = std::make_unique<TracedValue>(life_, id, type.shape);
-  return Tensor(node);
+  return tensors_[at] = Tensor(node);
 }
 
-Tensor same_traced_value(const Tensor& tensor) {
-  const TensorNode& from = *tensor.node();
-  TensorNode* node = new_node();
-  node->dtype = from.dtype;
-  node->rank = from.rank;
-  node->dense = true;
-  node->data = nullptr;
-  node->traced = std::make_unique<TracedValue>(*from.traced);
-  return Tensor(node);
+void Trace::know_as(ValueId id, const Tensor& tensor) {
+  if (static_cast<std::size_t>(id) >= tensors_.size()) tensors_.resize(graph.nodes.size());
+  tensors_[static_cast<std::size_t>(id)] = tensor;
 }
 
 ValueId Trace::lift(const Tensor& tensor, Where where) {
@@ -115,39 +112,71 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
                                   where, "return it from the function, layer or stet::scope that holds the if"));
     return id;
   }
-  auto known = captured_.find(&node);
-  if (known != captured_.end()) return known->second;
+  if (auto watched = watched_.find(&node); watched != watched_.end()) return watched->second;
+  return capture(tensor, where);
+}
+
+ValueId Trace::capture(const Tensor& tensor, Where where) {
+  const TensorNode& node = *tensor.node();
+  auto found = captured_.find(&node);
+  ValueId known = found == captured_.end() ? -1 : found->second;
+  if (innermost_ && innermost_->must_follow()) {
+    ValueId id = innermost_->captured_again(known, known < 0 ? packed(tensor, where) : Tensor(), where);
+    if (known < 0) {
+      captured_.emplace(&node, id);
+      alive_.push_back(tensor);
+    }
+    return id;
+  }
+  if (known >= 0) return known;
   ValueType type{node.dtype, node.shape()};
   Tensor dense = packed(tensor, where);
   ValueId id;
-  if (node.element_count() <= most_constant_elements) {
+  // What was made outside may be watched by a tape outside: it stays an input, whatever its size.
+  bool could_be_watched = is_floating(node.dtype) && !node.made_in_trace;
+  if (node.element_count() <= most_constant_elements && !could_be_watched) {
     auto count = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
-    std::string bytes(reinterpret_cast<const char*>(dense.node()->data), count);
-    // One node for equal constants: a path that is run again makes its numbers anew.
-    auto [place, added] = constants_.emplace(text(type.str(), " ", bytes), -1);
-    if (added) place->second = graph.add_constant(std::move(type), std::move(bytes));
-    id = place->second;
+    id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), count));
   } else {
     id = graph.add_input(std::move(type));
     hidden.push_back({{}, dense});
   }
   captured_.emplace(&node, id);
   alive_.push_back(tensor);
+  know_as(id, tensor);
+  if (innermost_) innermost_->add({.kind = PathItem::capture, .id = id, .captured = dense});
   return id;
+}
+
+void Trace::note_watched(const Tensor& tensor, Where where) {
+  const TensorNode& node = defined_node(tensor, "watch", where);
+  if (node.traced || watched_.contains(&node)) return;
+  ValueId id = append(alias_row, {capture(tensor, where)}, Attributes(view_of(AliasAttributes{})), where);
+  know_as(id, tensor);
+  watched_.emplace(&node, id);
 }
 
 Tensor Trace::record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where) {
   std::vector<ValueId> inputs;
-  for (const Tensor& operand : operands) {
-    inputs.push_back(lift(operand, where));
-    if (operand.node()->traced && tapes_open()) operands_[inputs.back()].push_back(operand);
-  }
-  return traced(append(op, std::move(inputs), Attributes(attributes), where));
+  for (const Tensor& operand : operands) inputs.push_back(lift(operand, where));
+  return tensor_of(append(op, std::move(inputs), Attributes(attributes), where));
+}
+
+Tensor Trace::alias(std::span<const Tensor> operands, AliasAttributes attributes) {
+  return record(alias_row, operands, view_of(attributes), {});
+}
+
+Tensor Trace::number_value(DType dtype, const void* element) {
+  ValueType type{dtype, Shape()};
+  std::string bytes(static_cast<const char*>(element), static_cast<std::size_t>(size_of(dtype)));
+  // One node for equal numbers: a path that is run again makes them anew.
+  auto [place, added] = constants_.emplace(text(type.str(), " ", bytes), -1);
+  if (added) place->second = graph.add_constant(std::move(type), std::move(bytes));
+  return tensor_of(place->second);
 }
 
 std::vector<Where> Trace::left_behind() {
-  variables_.clear();
-  operands_.clear();
+  tensors_.clear();
   std::lock_guard lock(life_->guard);
   std::vector<Where> lines;
   for (const auto& [id, count] : life_->alive) {
@@ -179,27 +208,58 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
 Tensor Trace::size_value(const Dim& size, DType dtype) {
   SizeAttributes attributes{size};
   ValueId id = append(size_row, {}, Attributes(view_of(attributes)), {});
-  if (dtype == DType::i64) return traced(id);
+  if (dtype == DType::i64) return tensor_of(id);
   MapAttributes cast{scalar::cast(operand(0, DType::i64), dtype), {}};
-  return traced(append(map_row, {id}, Attributes(view_of(cast)), {}));
+  return tensor_of(append(map_row, {id}, Attributes(view_of(cast)), {}));
 }
 
-Tensor Trace::read(const Variable& variable) {
+TracedVariable& Trace::state_of_variable(const Variable& variable) {
   auto found = variables_.find(variable.id());
-  if (found != variables_.end()) return found->second.current;
+  if (found != variables_.end()) return found->second;
   ValueId id = graph.add_input({variable.dtype(), variable.shape()});
   hidden.push_back({variable, {}});
   variable_order_.push_back(variable.id());
-  Tensor initial = traced(id);
-  return variables_.emplace(variable.id(), TracedVariable{variable, initial, initial}).first->second.current;
+  first_read_.emplace(variable.id(), id);
+  return variables_.emplace(variable.id(), TracedVariable{variable, id, id}).first->second;
+}
+
+Tensor Trace::current_value(const Variable& variable) { return tensor_of(state_of_variable(variable).current); }
+
+Tensor Trace::read(const Variable& variable) {
+  const TracedVariable& state = state_of_variable(variable);
+  if (!state.written && !tapes_open()) return tensor_of(state.current);
+  return read_value(state.current, variable.id(), variable.trainable());
+}
+
+Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) {
+  first_read_.emplace(variable, value);
+  AliasAttributes attributes{AliasAttributes::read, variable, trainable};
+  // Tapes outside of a scope see a scope that forked as one branch, and a reading inside of it not at all. So the
+  // reading stands before the outermost scope that tapes look at from outside; a value that was made inside such a
+  // scope cannot stand there, but the Variable's gradient can be sent to a reading that does.
+  ForkScope* across = nullptr;
+  bool made_inside = false;
+  for (ForkScope* scope = innermost_; scope; scope = scope->outer()) {
+    if (!scope->seen_by_tapes()) continue;
+    across = scope;
+    made_inside = made_inside || !scope->was_there(value);
+  }
+  if (!across || (made_inside && !trainable))
+    return tensor_of(append(alias_row, {value}, Attributes(view_of(attributes)), {}));
+  ValueId outside = made_inside ? first_read_.at(variable) : value;
+  Reading reading{variable, outside, readings_[{variable, outside}]++};
+  Tensor read = tensor_of(
+      across->hoisted(reading, [&] { return graph.add_call(alias_row, {outside}, Attributes(view_of(attributes))); }));
+  if (!made_inside) return read;
+  note_reading(read, variable);
+  return attached_to(tensor_of(value), read);
 }
 
 Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) {
-  read(variable);  // so that it is an input, and locked by calls
-  TracedVariable& state = variables_.at(variable.id());
-  state.current = traced(lift(value, where));
+  TracedVariable& state = state_of_variable(variable);  // so that it is an input, and locked by calls
+  state.current = lift(value, where);
   state.written = true;
-  return state.current;
+  return tensor_of(state.current);
 }
 
 namespace {
@@ -217,7 +277,9 @@ class Replay {
     for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.nodes[id];
       if (node.op == &input_row) continue;
-      if (node.op == &part_row)
+      if (node.op == &alias_row)
+        values_[id] = alias_of(node);
+      else if (node.op == &part_row)
         values_[id] = tuples_.at(node.inputs[0])[static_cast<std::size_t>(node.attributes.as<PartAttributes>().number)];
       else if (node.op->kind == Kind::branch)
         run_branch(static_cast<ValueId>(id), node);
@@ -238,6 +300,21 @@ class Replay {
     for (int axis = 0; axis < value.rank(); ++axis)
       if (std::optional<int> symbol = node.type().shape[axis].as_symbol())
         sizes_[static_cast<std::size_t>(*symbol)] = value.dim(axis);
+  }
+
+  Tensor alias_of(const Node& node) const {
+    const auto& alias = node.attributes.as<AliasAttributes>();
+    const Tensor& of = at(node.inputs[0]);
+    switch (alias.kind) {
+      case AliasAttributes::stop:
+        return detached(of);
+      case AliasAttributes::read:
+        return reading_of(of, alias.variable, alias.trainable);
+      case AliasAttributes::attached:
+        return attached_to(of, at(node.inputs[1]));
+      default:
+        return same_value(of);
+    }
   }
 
   Tensor value_of(const Node& node) const {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -33,7 +34,7 @@ struct TracedValue {
     std::lock_guard lock(life->guard);
     ++life->alive[id];
   }
-  TracedValue(const TracedValue& other) : TracedValue(other.life, other.id, other.shape) {}
+  TracedValue(const TracedValue&) = delete;
   TracedValue& operator=(const TracedValue&) = delete;
   ~TracedValue() {
     std::lock_guard lock(life->guard);
@@ -48,32 +49,57 @@ struct TracedValue {
 /// A Variable that a traced function uses.
 struct TracedVariable {
   Variable variable;
-  Tensor initial;  // its value when the call begins
-  Tensor current;  // its value at this point of the program
+  ValueId initial;  // its value when the call begins
+  ValueId current;  // its value at this point of the program
   bool written = false;
 };
 
-class ForkScope;  // fork.h
-struct ForkedScope;
+/// The nth reading of a Variable while it had this value, in one run of a scope.
+struct Reading {
+  std::uint64_t variable;
+  ValueId value;
+  int nth;
+  auto operator<=>(const Reading&) const = default;
+};
 
+class ForkScope;  // fork.h
+struct InnerScope;
+
+/// Values and tensors: a value of the graph is one tensor and the other way round, so that tapes, which tell tensors
+/// apart, and the graph speak of the same things. What is one value to a program and two to a tape (a Variable read
+/// twice, a tensor that is watched from here on) is two values, one an alias of the other.
 class Trace {
  public:
-  explicit Trace(std::string function);
+  /// `yes_first`: which side of a decision is run first. It must not matter, so the comparing run turns it around.
+  explicit Trace(std::string function, bool yes_first = true);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
   /// A tensor argument, its sizes symbols of symbols() with their values in this call as hints.
-  Tensor add_argument(ValueType type) { return traced(graph.add_input(std::move(type))); }
+  Tensor add_argument(ValueType type) { return tensor_of(graph.add_input(std::move(type))); }
   /// An op of the program.
   Tensor record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where);
+  /// A C++ number as a scalar of the program.
+  Tensor number_value(DType dtype, const void* element);
   /// A size as a scalar of the program.
   Tensor size_value(const Dim& size, DType dtype);
+  /// What the Variable holds here. A value of its own where tapes are open or it was written: a tape ends there.
   Tensor read(const Variable& variable);
+  /// The same without being a reading that tapes know of: what assign_add adds to.
+  Tensor current_value(const Variable& variable);
   /// Its value from here on; gives it back.
   Tensor write(const Variable& variable, const Tensor& value, Where where);
-  /// The graph's value for a tensor: traced here, or an eager one, which becomes a constant or (large) a hidden input.
+  /// A reading of a Variable that has this value here.
+  Tensor read_value(ValueId value, std::uint64_t variable, bool trainable);
+  /// Another value with the same elements.
+  Tensor alias(std::span<const Tensor> operands, AliasAttributes attributes);
+  /// From here on a captured tensor is a value of its own, which a tape may follow.
+  void note_watched(const Tensor& tensor, Where where);
+  /// The graph's value for a tensor: traced here, or an eager one, which becomes a constant or a hidden input.
   ValueId lift(const Tensor& tensor, Where where);
+  /// The one tensor for a value; of a captured one, the captured tensor itself.
+  Tensor tensor_of(ValueId id);
   /// Runs `body` as a fork scope: once for every path through its decisions about tensors. See fork.h.
   Leaves run_scope(const std::function<Leaves()>& body, Where where);
   /// The outcome of a condition on the path that is being run.
@@ -89,6 +115,7 @@ class Trace {
   std::vector<Variable> created;
 
   const std::string& function() const { return life_->function; }
+  bool yes_first() const { return yes_first_; }
   RecordingScope& symbols() { return *symbols_; }
   Graph graph;
   // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.
@@ -103,34 +130,35 @@ class Trace {
  private:
   friend class ForkScope;
   friend class BranchBuilder;
-  Tensor traced(ValueId id);
+  TracedVariable& state_of_variable(const Variable& variable);
   /// Every node goes through here: on the part of a path that is run again, it must be the node of the last time.
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where);
+  ValueId capture(const Tensor& tensor, Where where);
+  void know_as(ValueId id, const Tensor& tensor);
   /// What a scope that forked leaves behind: writes to Variables, and one record on the tapes outside of it.
-  void publish(const ForkedScope& forked);
+  void publish(const InnerScope& forked);
   /// The nodes went into a branch: nothing outside of it may use them.
   void bury(const std::vector<ValueId>& nodes);
-  /// A tensor for a value as the open tapes know it.
-  Tensor as_tapes_know(ValueId id);
 
   std::shared_ptr<TraceLife> life_;
   std::shared_ptr<RecordingScope> symbols_;
+  const bool yes_first_;
   ForkScope* innermost_ = nullptr;
   struct CheckRange {
     std::size_t begin, end;
   };
-  std::unordered_map<ValueId, CheckRange> checks_of_;          // by node, of graph.checks
-  std::vector<bool> buried_;                                   // by node: it lies inside a branch that has been closed
-  std::unordered_map<ValueId, std::vector<Tensor>> operands_;  // under tapes: the tensors that values were used as
-  std::unordered_map<std::string, ValueId> constants_;         // by type and bytes
+  std::unordered_map<ValueId, CheckRange> checks_of_;   // by node, of graph.checks
+  std::vector<char> buried_;                            // by node: it lies inside a branch that has been closed
+  std::vector<Tensor> tensors_;                         // by value
+  std::unordered_map<std::string, ValueId> constants_;  // numbers, by type and bytes
   std::unordered_map<std::uint64_t, TracedVariable> variables_;
-  std::vector<std::uint64_t> variable_order_;  // as first used
+  std::unordered_map<std::uint64_t, ValueId> first_read_;  // a value of each Variable that no scope holds inside
+  std::vector<std::uint64_t> variable_order_;              // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;
-  std::vector<Tensor> alive_;  // captured ones, so that their addresses stay theirs
+  std::vector<Tensor> alive_;                                  // captured ones, so that their addresses stay theirs
+  std::map<const TensorNode*, ValueId> watched_;               // captured ones, on this path
+  std::map<std::pair<std::uint64_t, ValueId>, int> readings_;  // of a Variable and its value, on this path
 };
-
-/// Another tensor for the same traced value: tapes tell values apart by tensor.
-Tensor same_traced_value(const Tensor& tensor);
 
 /// The trace open on this thread, or null.
 Trace* current_trace();

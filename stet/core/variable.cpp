@@ -94,15 +94,18 @@ Tensor::Tensor(const Variable& variable) : Tensor(variable.read()) {}
 Tensor Variable::read(Where where) const {
   VariableState& state = standing_in(defined_state(state_, "read", where));
   if (watch) watch(*this, where);
-  Tensor held;
   if (Trace* trace = current_trace()) {
-    held = trace->read(*this);
-  } else {
-    refuse_in_init_scope(state, "read", where);
+    Tensor read = trace->read(*this);
+    if (state.trainable && tapes_open()) note_reading(read, state.id);
+    return read;
+  }
+  refuse_in_init_scope(state, "read", where);
+  Tensor held;
+  {
     std::shared_lock lock(state.guard);
     held = state.value;
   }
-  return tapes_open() ? read_under_tapes(*this, held) : held;
+  return tapes_open() ? reading_of(held, state.id, state.trainable) : held;
 }
 
 Tensor Variable::assign(const In& value, Where where) const {
@@ -118,7 +121,7 @@ Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what,
   VariableState& state = standing_in(defined_state(state_, what, where));
   Tensor change = fitting(state, value, what, where);
   if (Trace* trace = current_trace())
-    return trace->write(*this, op(In(trace->read(*this), where), In(change, where)), where);
+    return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
   refuse_in_init_scope(state, what, where);
   std::lock_guard lock(state.guard);
   return state.value = op(In(state.value, where), In(change, where));

@@ -11,6 +11,10 @@ constinit const OpDef size_row{
     .name = "size", .kind = Kind::structure, .summary = "A size as a value.", .infer = [](InferCall& call) {
       call.result(DType::i64, Shape());
     }};
+constinit const OpDef alias_row{
+    .name = "alias", .kind = Kind::structure, .summary = "Another name for a value.", .infer = [](InferCall& call) {
+      call.result(call.dtype(0), call.shape(0));
+    }};
 constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
 constinit const OpDef cond_row{
     .name = "cond", .kind = Kind::branch, .summary = "One of two bodies, chosen by a value."};
@@ -137,6 +141,30 @@ Graph map_dims(const Graph& given, const std::function<Dim(const Dim&)>& replace
     check.fact.left = replace(check.fact.left);
     check.fact.right = replace(check.fact.right);
   }
+  return graph;
+}
+
+Graph without_aliases(const Graph& given) {
+  Graph graph = given;
+  graph.nodes.clear();
+  std::vector<ValueId> to;
+  for (const Node& old : given.nodes) {
+    if (old.op == &alias_row) {
+      to.push_back(to[static_cast<std::size_t>(old.inputs[0])]);
+      continue;
+    }
+    Node node = old;
+    for (ValueId& input : node.inputs) input = to[static_cast<std::size_t>(input)];
+    if (node.op->kind == Kind::branch) {
+      BranchAttributes branch = node.attributes.as<BranchAttributes>();
+      for (GraphPointer* child : {&branch.yes, &branch.no})
+        *child = std::make_shared<const Graph>(without_aliases(**child));
+      node.attributes = Attributes(view_of(branch));
+    }
+    to.push_back(graph.add(std::move(node)));
+  }
+  for (ValueId& id : graph.inputs) id = to[static_cast<std::size_t>(id)];
+  for (ValueId& id : graph.results) id = to[static_cast<std::size_t>(id)];
   return graph;
 }
 

@@ -5,7 +5,7 @@
 // tensors. Bodies of control flow are closed child graphs: everything they use is an explicit input.
 //
 // Meaning: values are immutable tensors, dense in row-major order unless an input node says otherwise. Node kinds:
-//   structure   input(number), constant(bytes), part(i), size(dim)
+//   structure   input(number), constant(bytes), part(i), size(dim), alias (another name for input 0, see below)
 //   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
 //   maps        attributes: MapsAttributes. A tuple of maps over one list of operands and one iteration space
 //   branch      attributes: BranchAttributes. The results of one child graph, chosen by input 0
@@ -77,6 +77,8 @@ class Graph {
 /// Every symbol of the graph replaced, in types, attributes and checks: how facts learned late reach early nodes.
 Graph substitute(const Graph&, std::span<const Dim> replacements);
 Graph map_dims(const Graph&, const std::function<Dim(const Dim&)>&);
+/// Every alias replaced by what it stands for, in children too.
+Graph without_aliases(const Graph&);
 /// Running the node matters even if nobody uses its results: a branch that may raise.
 bool has_effect(const Node&);
 /// Who uses each value: node numbers, with the graph's results as user -1.
@@ -158,8 +160,26 @@ struct BranchAttributes {
   }
 };
 
+/// Another value with the elements of input 0: values tell apart what tapes tell apart. A program knows none of them
+/// (without_aliases); a trace that is replayed under a tape does.
+struct AliasAttributes {
+  enum Kind : std::uint8_t {
+    identity,  // gradients pass
+    stop,      // gradients do not
+    read,      // what a Variable holds, read: gradients end here, and are the Variable's
+    attached,  // of a Variable that was written and read on one side of a branch: gradients go to input 1, a reading
+  };           // of the Variable outside of the branch, and not into input 0
+  Kind kind = identity;
+  std::uint64_t variable = 0;  // read: its number
+  bool trainable = false;      // read: tapes follow it
+  static constexpr auto fields() {
+    return std::tuple(field("kind", &AliasAttributes::kind), field("variable", &AliasAttributes::variable),
+                      field("trainable", &AliasAttributes::trainable));
+  }
+};
+
 /// The rows of kind structure, and the rows of maps that have no row of their own (derivatives, fused chains).
-extern const OpDef input_row, constant_row, part_row, size_row, map_row, maps_row;
+extern const OpDef input_row, constant_row, part_row, size_row, alias_row, map_row, maps_row;
 /// The one row of kind branch.
 extern const OpDef cond_row;
 

@@ -11,7 +11,7 @@ namespace {
 Tensor shifted_below_zero(In x, int axis) {
   Tensor largest = [&] {
     HiddenTapes unseen;
-    return max(x, axis, {.keepdims = true});
+    return detached(max(x, axis, {.keepdims = true}));
   }();
   return x - largest;
 }
