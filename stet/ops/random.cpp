@@ -258,6 +258,7 @@ void check_normal(const char* name, const random::NormalOptions& options, Where 
 
 RandomStream::RandomStream() : state_(std::make_unique<VariableState>()) {
   const VariableState& of = state_of(generator());
+  state_->id = of.id;
   state_->name = of.name;
   state_->trainable = of.trainable;
   state_->dtype = of.dtype;

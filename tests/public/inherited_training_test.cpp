@@ -31,7 +31,7 @@ struct Dropped : keras::CustomLayer {
   Tensor call(const Tensor& x, const keras::Context&) override { return drop(x); }
 };
 
-float told(const keras::Layer& layer, keras::CallOptions options = {}) {
+float asked(const keras::Layer& layer, keras::CallOptions options = {}) {
   return layer(zeros({1}), options).item<float>();
 }
 
@@ -41,7 +41,7 @@ TEST_F(InheritedTraining, GoesDownToInnerLayers) {
   for (bool traced : {false, true}) {
     auto value = [&](const keras::Layer& layer, keras::CallOptions options = {}) {
       Function f = function("f(x)", [=](Tensor x) { return layer(x, options); });
-      return traced ? f(zeros({1})).item<float>() : told(layer, options);
+      return traced ? f(zeros({1})).item<float>() : asked(layer, options);
     };
     EXPECT_EQ(value(Inherits{}), 0);
     EXPECT_EQ(value(Inherits{}, {.training = true}), 1);
@@ -75,8 +75,8 @@ struct Restores : keras::CustomLayer {
   }
 };
 TEST_F(InheritedTraining, ComesBackAfterACallThatSaysOtherwise) {
-  EXPECT_EQ(told(Restores{}, {.training = true}), 2);
-  EXPECT_EQ(told(Restores{}), 0);
+  EXPECT_EQ(asked(Restores{}, {.training = true}), 2);
+  EXPECT_EQ(asked(Restores{}), 0);
 }
 
 struct Step : keras::CustomModel {
@@ -108,8 +108,8 @@ struct Through : keras::CustomLayer {
 TEST_F(InheritedTraining, GoesThroughATracedFunction) {
   auto layer = keras::make<Through>();
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(told(layer), 0);
-    EXPECT_EQ(told(layer, {.training = true}), 1);
+    EXPECT_EQ(asked(layer), 0);
+    EXPECT_EQ(asked(layer, {.training = true}), 1);
   }
   EXPECT_EQ(layer->traced.trace_count(), 2);
   ASSERT_EQ(events.size(), 1u);

@@ -118,7 +118,7 @@ TEST_F(KerasFindings, ALayerAddedAfterATraceIsThereAtOnce) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_CONTAINS(told(), "stet: tracing 'predict_step' again (trace 2), called at " + std::string(__FILE__));
   EXPECT_CONTAINS(told(),
-                  "argument 1 'model'  Sequential 'sequential' of activation -> "
+                  "argument 1 'model' Sequential 'sequential' of activation -> "
                   "Sequential 'sequential' of activation, tenfold   it was changed");
   EXPECT_CONTAINS(told(), "fix             change model before its first call: each change needs a trace of its own");
   EXPECT_EQ(model.predict(zeros({5, 3})).to_vector<float>(), Floats(15, 10));
@@ -360,8 +360,8 @@ TEST_F(KerasFindings, AMetricsErrorHasTheUsersLineOnly) {
   check(error_of([&] { binary.update_state(ones({3, 2}), ones({4, 2})); }), __LINE__);
   keras::metrics::CategoricalAccuracy categorical;
   check(error_of([&] { categorical.update_state(ones({3, 2}), ones({4, 2})); }), __LINE__);
-  keras::metrics::Mean mean;
-  check(error_of([&] { mean.update_state(ones({3, 2}), ones({4, 2})); }), __LINE__);
+  keras::metrics::Mean average;
+  check(error_of([&] { average.update_state(ones({3, 2}), ones({4, 2})); }), __LINE__);
   keras::Sequential model{keras::Input({2}), keras::Dense(2)};
   model.compile({.optimizer = keras::SGD(),
                  .loss = keras::Loss([](Tensor, Tensor p) { return mean(p, -1); }),
@@ -447,7 +447,7 @@ TEST_F(KerasFindings, AFirstValueMayFollowFromAnotherVariable) {
 TEST_F(KerasFindings, ModelsThatShareAnOptimizerAndMetricsAreTracedByManyThreads) {
   keras::Adam optimizer(1e-3);
   keras::Sequential shared{keras::Input({3}), keras::Dense(4, {.activation = relu}), keras::Dense(2)};
-  keras::metrics::Mean mean;
+  keras::metrics::Mean average;
   std::vector<std::thread> threads;
   std::atomic<int> failures = 0;
   for (int t = 0; t < 4; ++t)
@@ -459,7 +459,7 @@ TEST_F(KerasFindings, ModelsThatShareAnOptimizerAndMetricsAreTracedByManyThreads
           Tensor loss = sum(square(shared(x, {.training = true})));
           std::vector<Variable> variables = shared.trainable_variables();
           optimizer.apply_gradients(tape.gradient(loss, variables), variables);
-          mean.update_state(loss);
+          average.update_state(loss);
           return loss;
         });
         for (int i = 0; i < 5; ++i) step(ones({2 + t, 3}));
