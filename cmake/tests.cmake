@@ -32,6 +32,13 @@ if(public_test_sources)
   target_link_libraries(stet_public_tests PRIVATE stet::stet)
 endif()
 
+# Once more with every trace's first call, and every audit, checked against the same code run eagerly.
+if(public_test_sources)
+  add_test(NAME stet_public_tests_verified COMMAND stet_public_tests --gtest_brief=1
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(stet_public_tests_verified PROPERTIES TIMEOUT 1200 ENVIRONMENT "STET_VERIFY=1")
+endif()
+
 # Below core/ sizes cannot be compared with ==: the file compiles, and with the comparison in it does not.
 set(dim_comparison ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR} tests/layers/dim_comparison.cpp)
 add_test(NAME dim_questions COMMAND ${dim_comparison} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -35,6 +35,18 @@ class STET_API RetraceError : public Error {
   using Error::Error;
 };
 
+/// An audit found that host code would trace differently now, and the function asked for an error (OnStale::error).
+class STET_API StaleTraceError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A traced function does not do what its code does eagerly: verify() or STET_VERIFY=1 found a difference.
+class STET_API VerifyError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A bug in stet.
 class STET_API InternalError : public Error {
  public:

@@ -213,6 +213,7 @@ const PathItem& ForkScope::next_item(PathItem::Kind kind, Where where) {
 std::shared_ptr<const InnerScope> ForkScope::next_scope(std::map<Reading, ValueId>& hoisted, Where where) {
   while (cursor_ < path_.size() && path_[cursor_].kind == PathItem::hoisted) {
     hoisted.emplace(path_[cursor_].reading, path_[cursor_].id);
+    dig_up(path_[cursor_].id);
     ++cursor_;
   }
   return next_item(PathItem::scope, where).inner;
@@ -230,11 +231,15 @@ ValueId ForkScope::replayed(const OpDef& op, const std::vector<ValueId>& inputs,
   else
     same = same && node.op == &op && node.attributes == attributes;
   if (!same) did_something_else(where);
-  if (auto at = static_cast<std::size_t>(id); at < trace_.buried_.size() && trace_.buried_[at]) {
-    trace_.buried_[at] = false;
-    dug_up_.push_back(id);
-  }
+  dig_up(id);
   return id;
+}
+
+void ForkScope::dig_up(ValueId id) {
+  auto at = static_cast<std::size_t>(id);
+  if (at >= trace_.buried_.size() || !trace_.buried_[at]) return;
+  trace_.buried_[at] = false;
+  dug_up_.push_back(id);
 }
 
 ValueId ForkScope::captured_again(ValueId known, const Tensor& dense, Where where) {
@@ -454,26 +459,29 @@ void check_structure(const std::string& function, const PathEnd& a, const PathEn
 Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   const PathEnd* model = nullptr;
   std::set<std::uint64_t> written;
-  int models = 0;
   for (const PathEnd& end : ends) {
     if (end.error) continue;
     if (model) check_structure(trace_.function(), *model, end, where);
     model = model ? model : &end;
-    ++models;
     for (const auto& [id, value] : end.written) written.insert(id);
   }
   if (!model) std::rethrow_exception(ends.front().error);
   auto forked = std::make_shared<InnerScope>();
   forked->first_value = first_value_;
+  std::size_t first_decision = ends.front().decisions.front().position;
+  forked->prefix.assign(ends.front().path.begin(),
+                        ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
+  std::vector<ValueId> before;
+  flatten(forked->prefix, 0, forked->prefix.size(), before);
   // Written before the first decision, and left alone after it: no business of the branch.
   for (const auto& [id, value] : model->written) {
-    bool everywhere = models > 1;
+    bool early = was_there(value) || std::find(before.begin(), before.end(), value) != before.end();
     for (const PathEnd& end : ends)
-      if (!end.error && everywhere) {
+      if (!end.error && early) {
         auto own = end.written.find(id);
-        everywhere = own != end.written.end() && own->second == value;
+        early = own != end.written.end() && own->second == value;
       }
-    if (!everywhere) continue;
+    if (!early) continue;
     written.erase(id);
     forked->written.emplace_back(id, value);
   }
@@ -489,11 +497,6 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   }
   BranchBuilder builder(trace_, ends, results, symbols_);
   BranchBuilder::Piece piece = builder.fold(0, ends.size(), 0, 0);
-  std::size_t first_decision = ends.front().decisions.front().position;
-  forked->prefix.assign(ends.front().path.begin(),
-                        ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
-  std::vector<ValueId> before;
-  flatten(forked->prefix, 0, forked->prefix.size(), before);
   forked->tail.assign(piece.nodes.begin() + static_cast<std::ptrdiff_t>(before.size()), piece.nodes.end());
   forked->branch = builder.last_branch;
   for (ValueId id : piece.results) forked->outputs.push_back(trace_.tensor_of(id));
@@ -547,7 +550,10 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
     ForkScope again(*this);
     results = again.follow(*inner, std::move(hoisted), body, where);
   }
-  if (inner->forked()) publish(*inner);
+  if (inner->forked()) {
+    for (ValueId id : inner->tail) innermost_->dig_up(id);
+    publish(*inner);
+  }
   return results;
 }
 
@@ -605,11 +611,20 @@ Graph Trace::finished() {
       continue;
     }
     Node node = graph.nodes[id];
-    for (ValueId& input : node.inputs) input = to[static_cast<std::size_t>(input)];
+    for (ValueId& input : node.inputs) {
+      if (to[static_cast<std::size_t>(input)] < 0)
+        throw InternalError(
+            text("%", id, " of '", function(), "' uses what lies inside of a branch: %", input, "\n", graph.str()));
+      input = to[static_cast<std::size_t>(input)];
+    }
     to[id] = out.add(std::move(node));
   }
   for (ValueId id : graph.inputs) out.inputs.push_back(to[static_cast<std::size_t>(id)]);
-  for (ValueId id : graph.results) out.results.push_back(to[static_cast<std::size_t>(id)]);
+  for (ValueId id : graph.results) {
+    if (to[static_cast<std::size_t>(id)] < 0)
+      throw InternalError(text("a result of '", function(), "' lies inside of a branch: %", id, "\n", graph.str()));
+    out.results.push_back(to[static_cast<std::size_t>(id)]);
+  }
   out.updates = graph.updates;
   for (std::size_t i = 0; i < graph.checks.size(); ++i)
     if (!inside[i]) out.checks.push_back(graph.checks[i]);
@@ -618,27 +633,50 @@ Graph Trace::finished() {
 
 // --- the gradient of a branch
 
+namespace {
+
+/// By input of a side: whether a result whose gradient is asked for is computed from it.
+std::vector<bool> inputs_reached(const Graph& side, const std::vector<Tensor>& ds) {
+  std::vector<bool> reached(side.nodes.size(), false);
+  for (std::size_t r = 0; r < side.results.size() && r < ds.size(); ++r)
+    if (ds[r].defined()) reached[static_cast<std::size_t>(side.results[r])] = true;
+  for (std::size_t id = side.nodes.size(); id-- > 0;)
+    if (reached[id])
+      for (ValueId input : side.nodes[id].inputs) reached[static_cast<std::size_t>(input)] = true;
+  std::vector<bool> out;
+  for (ValueId id : side.inputs) out.push_back(reached[static_cast<std::size_t>(id)]);
+  return out;
+}
+
+}  // namespace
+
 void branch_gradient(GradientCall& call) {
   const auto& branch = call.attributes<BranchAttributes>();
+  // Zeros for what neither side computes from would be zeros times whatever was computed before.
+  std::vector<bool> yes = inputs_reached(*branch.yes, call.ds()), no = inputs_reached(*branch.no, call.ds());
+  auto wants = [&](int i) {
+    auto at = static_cast<std::size_t>(i - 1);
+    return call.wants(i) && (yes[at] || no[at]);
+  };
   std::vector<Tensor> gradients = scope([&] {
     const Graph& chosen = call.in(0) ? *branch.yes : *branch.no;
     GradientTape tape;
     std::vector<Tensor> inputs, wanted;
     for (int i = 1; i < call.input_count(); ++i) {
       inputs.push_back(same_value(call.in(i)));
-      if (!call.wants(i)) continue;
+      if (!wants(i)) continue;
       tape.watch(inputs.back());
       wanted.push_back(inputs.back());
     }
     std::vector<Tensor> results = replay(chosen, inputs);
-    std::vector<Tensor> out = gradients_of(tape, results, call.ds(), wanted);
+    std::vector<Tensor> out = gradients_of(tape, results, call.ds(), {wanted.begin(), wanted.end()});
     for (std::size_t i = 0; i < out.size(); ++i)
       if (!out[i].defined()) out[i] = zeros_like(wanted[i]);
     return out;
   });
   std::size_t next = 0;
   for (int i = 1; i < call.input_count(); ++i)
-    if (call.wants(i)) call.set(i, gradients[next++]);
+    if (wants(i)) call.set(i, gradients[next++]);
 }
 
 }  // namespace stet

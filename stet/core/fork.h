@@ -95,6 +95,8 @@ class ForkScope {
   ValueId captured_again(ValueId known, const Tensor& dense, Where where);
   /// The value of a reading that stands before this scope; `make` adds it to the graph when it is new.
   ValueId hoisted(const Reading& reading, const std::function<ValueId()>& make);
+  /// A node of the path that is followed lives again until the scope ends, though it went into a branch.
+  void dig_up(ValueId id);
   /// Tapes from outside record.
   bool seen_by_tapes() const;
   /// The value is from before this scope.

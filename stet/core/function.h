@@ -11,6 +11,7 @@
 
 #include "stet/base/export.h"
 #include "stet/base/where.h"
+#include "stet/core/audit.h"
 #include "stet/core/signature.h"
 #include "stet/core/structure.h"
 
@@ -22,12 +23,15 @@ struct FunctionOptions {
   std::vector<TensorSpec> signature = {};
   /// Traces kept; beyond that the one that served fewest calls goes, with a warning.
   int max_traces = 16;
+  /// When host code is run again to see whether it would still do the same.
+  Audit audit = {};
+  OnStale on_stale = OnStale::warn;
 };
 
 /// A traced function without its types. Copies share; any number of threads may call one.
 class STET_API FunctionBase {
  public:
-  /// Traces made so far (not counting the comparison run of the first).
+  /// Traces made so far (not counting comparing runs and audits).
   int trace_count() const;
   /// What was traced, on which facts, what it cost and served.
   std::string explain() const;
@@ -51,8 +55,14 @@ class STET_API FunctionBase {
   /// Serves a call whose like this thread has served just before. False: nothing was done.
   bool hit(const LeafViews& arguments, Results& results, Where where) const;
   void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
+  void check(Leaves arguments, std::vector<int> leaf_arguments, Where where) const;
 
  private:
+  /// UserError naming the operation if this Function was moved from.
+  const std::shared_ptr<State>& state(const char* what, Where where = {}) const;
+  /// What host code that ran in place gave.
+  static void take_results(Leaves given, Results& results);
+
   std::shared_ptr<State> state_;
 };
 
@@ -88,8 +98,21 @@ class Function<R(A...)> : public FunctionBase {
     }
   }
 
+  /// Runs the call both ways, traced and compiled, and eagerly, on the state as it is and without changing it, and
+  /// compares results, Variables and gradients: VerifyError names what differs. For when you are in doubt;
+  /// STET_VERIFY=1 in the environment does it for the first call of every trace and for every audited call.
+  void verify(A... arguments, Where where = Where::here()) const {
+    auto [leaves, owners] = flattened(arguments...);
+    check(std::move(leaves), std::move(owners), where);
+  }
+
  private:
   void miss(Results& results, Where where, const std::remove_cvref_t<A>&... arguments) const {
+    auto [leaves, owners] = flattened(arguments...);
+    call(std::move(leaves), std::move(owners), results, where);
+  }
+  /// The arguments as leaves, and for each leaf the number of its argument.
+  static std::pair<Leaves, std::vector<int>> flattened(const std::remove_cvref_t<A>&... arguments) {
     Leaves leaves;
     std::vector<int> owners;
     int number = 0;
@@ -98,7 +121,7 @@ class Function<R(A...)> : public FunctionBase {
       owners.resize(leaves.size(), number++);
     };
     (one(arguments), ...);
-    call(std::move(leaves), std::move(owners), results, where);
+    return {std::move(leaves), std::move(owners)};
   }
   static HostCode erased(std::function<R(A...)> callable) {
     return [callable = std::move(callable)](const Leaves& leaves) {
@@ -145,6 +168,12 @@ template <class Signature, class F>
 requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable,
                                                          FunctionOptions options = {}, Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
+}
+
+/// f.verify(arguments…).
+template <class R, class... A>
+void verify(const Function<R(A...)>& f, std::type_identity_t<A>... arguments, Where where = Where::here()) {
+  f.verify(arguments..., where);
 }
 
 /// While it lives, a second or later trace on this thread throws RetraceError instead.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
+#include "stet/core/variable_overlay.h"
 
 namespace stet {
 
@@ -63,17 +65,25 @@ std::vector<Fact> Entry::broken_facts(const std::vector<Tensor>& tensors) const 
   return out;
 }
 
-std::shared_ptr<const BoundProgram> Entry::bound_to(const Bindings& bindings) {
-  std::lock_guard lock(recent_guard_);
-  for (const auto& [sizes, bound] : recent_)
-    if (sizes == bindings) return bound;
-  std::shared_ptr<const BoundProgram> bound = program->bind(bindings);
-  if (recent_.size() == most_recent) recent_.erase(recent_.begin());
-  recent_.emplace_back(bindings, bound);
-  return bound;
+std::shared_ptr<CalledGraph> Entry::under_tapes(const std::string& function) {
+  std::lock_guard lock(under_tapes_guard_);
+  if (!under_tapes_) {
+    std::vector<Variable> variables_by_input(arguments);
+    for (const Trace::HiddenInput& input : hidden) variables_by_input.push_back(input.variable);
+    under_tapes_ = std::make_shared<CalledGraph>(function, graph, std::move(variables_by_input),
+                                                 graph.results.size() - written.size());
+  }
+  return under_tapes_;
 }
 
-void Entry::collect_variables() {
+std::vector<GradientPairFacts> Entry::pairs() const {
+  std::lock_guard lock(under_tapes_guard_);
+  return under_tapes_ ? under_tapes_->pairs() : std::vector<GradientPairFacts>{};
+}
+
+void Entry::collect_hidden() {
+  for (const Trace::HiddenInput& input : hidden)
+    hidden_sizes.push_back((input.captured.defined() ? input.captured.shape() : input.variable.shape()).sizes());
   for (const Trace::HiddenInput& input : hidden)
     variables.inputs.push_back(input.variable.defined() ? &state_of(input.variable) : nullptr);
   for (const Variable& variable : written) variables.written.push_back(&state_of(variable));
@@ -83,16 +93,6 @@ void Entry::collect_variables() {
   }
   std::sort(variables.locks.begin(), variables.locks.end(),
             [](const auto& a, const auto& b) { return a.state->id < b.state->id; });
-}
-
-bool same_captures(const Entry& a, const Entry& b) {
-  if (a.hidden.size() != b.hidden.size()) return false;
-  for (std::size_t i = 0; i < a.hidden.size(); ++i) {
-    const Tensor &x = a.hidden[i].captured, &y = b.hidden[i].captured;
-    if (a.hidden[i].variable.id() != b.hidden[i].variable.id() || x.defined() != y.defined()) return false;
-    if (x.defined() && !same_elements(x, y)) return false;
-  }
-  return true;
 }
 
 namespace {
@@ -119,27 +119,61 @@ class VariableLocks {
   const std::vector<CallVariables::Held>& held_;
 };
 
-/// A program whose sizes are known when parts of it have run: it makes room for its results itself.
-void run_with_late_sizes(const Program& program, const BoundProgram& bound, void* const* memory,
-                         const CallVariables& variables, ResultTensors& results) {
+/// A program whose sizes are known when parts of it have run makes room for its results itself.
+std::vector<Tensor> run_late(const Program& program, const BoundProgram& bound, void* const* memory) {
   std::vector<Buffer> buffers(program.results.size());
   std::vector<std::vector<std::int64_t>> sizes;
   bound.run_late(memory, buffers.data(), sizes);
   std::vector<Tensor> tensors;
   for (std::size_t r = 0; r < buffers.size(); ++r)
     tensors.push_back(dense_tensor(program.results[r].dtype, sizes[r], std::move(buffers[r])));
-  std::size_t own = buffers.size() - variables.written.size();
+  return tensors;
+}
+
+void run_with_late_sizes(const Program& program, const BoundProgram& bound, void* const* memory,
+                         const CallVariables& variables, ResultTensors& results) {
+  std::vector<Tensor> tensors = run_late(program, bound, memory);
+  std::size_t own = tensors.size() - variables.written.size();
   for (std::size_t r = 0; r < own; ++r) results.add(std::move(tensors[r]));
   // Commit: nothing below can fail.
   for (std::size_t r = own; r < tensors.size(); ++r)
     std::swap(standing_in(*variables.written[r - own]).value, tensors[r]);
 }
 
+/// Under an overlay: on the values that it shows, and the next ones go there.
+void run_apart(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
+               ResultTensors& results, VariableOverlay& overlay) {
+  std::vector<Tensor> inputs;
+  for (const Tensor* tensor : tensors) inputs.push_back(*tensor);
+  for (const Trace::HiddenInput& hidden : entry.hidden)
+    inputs.push_back(hidden.variable.defined() ? hidden.variable.read().contiguous() : hidden.captured);
+  std::vector<Tensor> values = run_fresh(*entry.program, bound, inputs);
+  std::size_t own = values.size() - entry.written.size();
+  for (std::size_t r = 0; r < own; ++r) results.add(std::move(values[r]));
+  for (std::size_t r = own; r < values.size(); ++r) overlay.write(entry.written[r - own], std::move(values[r]));
+}
+
 }  // namespace
+
+std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound, std::span<const Tensor> inputs) {
+  std::vector<void*> memory;
+  for (const Tensor& input : inputs) memory.push_back(input.node()->data);
+  if (bound.has_late_sizes()) return run_late(program, bound, memory.data());
+  std::vector<Tensor> out;
+  std::vector<void*> into;
+  for (std::size_t r = 0; r < program.results.size(); ++r) {
+    out.push_back(
+        dense_tensor(program.results[r].dtype, bound.result_sizes()[r], Buffer::allocate(bound.result_bytes(r))));
+    into.push_back(out.back().node()->data);
+  }
+  bound.run_into(memory.data(), into.data());
+  return out;
+}
 
 void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
                   ResultTensors& results) {
   const CallVariables& variables = entry.variables;
+  if (VariableOverlay* overlay = VariableOverlay::current()) return run_apart(entry, bound, tensors, results, *overlay);
   VariableLocks locks(variables.locks);
   std::size_t count = tensors.size();
   ShortArray<void*, 8> memory(count + entry.hidden.size());
@@ -176,20 +210,43 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
     if (next[r - own].defined()) std::swap(standing_in(*variables.written[r - own]).value, next[r - own]);
 }
 
-void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where) {
-  VariableLocks locks(entry.variables.locks);
-  std::vector<Tensor> inputs = tensors;
-  for (const Trace::HiddenInput& input : entry.hidden)
-    inputs.push_back(input.variable.defined() ? reading_of(standing_in(state_of(input.variable)).value,
-                                                           input.variable.id(), input.variable.trainable())
-                                              : input.captured);
-  std::vector<Tensor> values = replay(entry.graph, inputs);
+std::vector<Tensor> Entry::variable_values() const {
+  VariableLocks locks(variables.locks);
+  VariableOverlay* overlay = VariableOverlay::current();
+  std::vector<Tensor> out;
+  for (const Variable& variable : used) {
+    Tensor own = overlay ? overlay->find(variable.id()) : Tensor();
+    out.push_back(own.defined() ? own : standing_in(state_of(variable)).value);
+  }
+  return out;
+}
+
+void run_under_tape(Entry& entry, const std::string& function, const std::vector<Tensor>& given, ResultTensors& results,
+                    Where where) {
+  std::shared_ptr<CalledGraph> called = entry.under_tapes(function);
+  VariableOverlay* overlay = VariableOverlay::current();
+  std::optional<VariableLocks> locks;
+  if (!overlay) locks.emplace(entry.variables.locks);
+  std::vector<Tensor> inputs = given;
+  for (const Trace::HiddenInput& input : entry.hidden) {
+    if (!input.variable.defined()) {
+      inputs.push_back(input.as_met);
+      continue;
+    }
+    Tensor held = overlay ? overlay->find(input.variable.id()) : Tensor();
+    inputs.push_back(held.defined() ? held : standing_in(state_of(input.variable)).value);
+  }
+  std::vector<Tensor> values = called->run(inputs);
   std::size_t own = values.size() - entry.written.size();
   for (std::size_t r = own; r < values.size(); ++r) values[r] = values[r].contiguous(where);
   for (std::size_t r = 0; r < own; ++r) results.add(std::move(values[r]));
   // Commit: nothing below can fail.
-  for (std::size_t r = own; r < values.size(); ++r)
-    std::swap(standing_in(*entry.variables.written[r - own]).value, values[r]);
+  for (std::size_t r = own; r < values.size(); ++r) {
+    if (overlay)
+      overlay->write(entry.written[r - own], std::move(values[r]));
+    else
+      std::swap(standing_in(*entry.variables.written[r - own]).value, values[r]);
+  }
 }
 
 }  // namespace stet

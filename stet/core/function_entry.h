@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "stet/core/called_graph.h"
 #include "stet/core/structure.h"
 #include "stet/core/trace.h"
+#include "stet/core/traced_run.h"
 #include "stet/core/variable_state.h"
 #include "stet/ir/graph.h"
 #include "stet/runtime/program.h"
@@ -41,43 +43,51 @@ struct CallVariables {
   std::vector<Held> locks;  // by id, so that calls cannot wait for each other in a circle
 };
 
-struct Entry {
+struct Entry : TracedRun {
+  explicit Entry(TracedRun run) : TracedRun(std::move(run)) {}
   std::vector<LeafKey> key;
   std::vector<std::string> types;  // of the leaves, for people: "f32[x_0,5]"
-  Graph graph;
   std::shared_ptr<Program> program;
-  std::vector<Trace::HiddenInput> hidden;
   std::vector<std::vector<std::int64_t>> hidden_sizes;
-  Leaves result_form;                   // counts and numbers as they are; tensors to be filled in
-  std::vector<Variable> written, used;  // in the order of the program
   CallVariables variables;
-  std::vector<Where> left_behind;  // where tensors were made that host code kept
   double trace_milliseconds = 0, compile_milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> next_audit{UINT64_MAX};  // the number of the next call that is audited
+  std::atomic<bool> stale = false;                    // an audit said so, and it serves on
+  bool audit_is_due() const {
+    return calls.load(std::memory_order_relaxed) + 1 >= next_audit.load(std::memory_order_relaxed);
+  }
 
   /// The symbols' values if a call fits: same leaves, and sizes that obey the facts. `tensors` are the tensors among
   /// the leaves, dense.
   std::optional<Bindings> accepts(const std::vector<LeafKey>& key, const std::vector<Tensor>& tensors) const;
   /// The facts about sizes that a call with the same leaves does not obey.
   std::vector<Fact> broken_facts(const std::vector<Tensor>& tensors) const;
-  /// The program bound to these sizes: binding evaluates every size and plans memory, so the last few are kept.
-  std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings);
-  /// Fills in `variables`, when the others are known.
-  void collect_variables();
+  std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings) {
+    return recent_.bound_to(*program, bindings);
+  }
+  /// The trace as tapes see it, made when it is first asked for.
+  std::shared_ptr<CalledGraph> under_tapes(const std::string& function);
+  std::vector<GradientPairFacts> pairs() const;
+  /// What the Variables that it uses hold at one moment.
+  std::vector<Tensor> variable_values() const;
+  /// Fills in what calls need of Variables and captured tensors.
+  void collect_hidden();
 
  private:
-  static constexpr std::size_t most_recent = 8;
-  std::mutex recent_guard_;
-  std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
+  RecentBindings recent_;
+  mutable std::mutex under_tapes_guard_;
+  std::shared_ptr<CalledGraph> under_tapes_;
 };
 
 /// Runs the program on the memory of dense tensors, holding the Variables from launch to commit. When it throws,
 /// nothing has changed.
 void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
                   ResultTensors& results);
-/// Sends the trace's graph through the door op by op, so that tapes see what they need. Holds the Variables alike.
-void run_under_tape(const Entry& entry, const std::vector<Tensor>& tensors, ResultTensors& results, Where where);
-/// Both traces captured the same: Variables by identity, tensors by their bytes.
-bool same_captures(const Entry& a, const Entry& b);
+/// Runs a program on dense tensors, all results in fresh memory.
+std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound, std::span<const Tensor> inputs);
+/// The same where tapes are open, which see one op. `given` are the tensors as tapes know them.
+void run_under_tape(Entry& entry, const std::string& function, const std::vector<Tensor>& given, ResultTensors& results,
+                    Where where);
 
 }  // namespace stet

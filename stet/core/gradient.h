@@ -26,6 +26,7 @@ class GradientCall {
   int input_count() const { return static_cast<int>(inputs_.size()); }
   const Tensor& in(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
   const Tensor& out() const { return outputs_[0]; }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
   /// The gradient with respect to the result, of the result's shape and type.
   const Tensor& d() const { return ds_[0]; }
   /// Of a branch: with respect to each result; undefined where nobody asked.

@@ -82,7 +82,23 @@ void explain_facts(const MissedCall& call, const Entry& nearest, RetraceCause& o
   }
 }
 
+/// What host code did when it was traced and what it does now.
+std::string stale_lines(const RunDifference& found) {
+  return explanation_line("traced", text(found.first, at_line(found.where))) + explanation_line("now", found.second);
+}
+
 }  // namespace
+
+std::string stale_explanation(const MissedCall& call, const RunDifference& found, std::uint64_t number) {
+  return text("stet: '", call.function, "' would be traced differently now (call ", number, " of its trace)",
+              at_line(call.where, ", called at "), "\n", stale_lines(found),
+              explanation_line("why",
+                               "host code runs while tracing only: what it captured (a number, a flag, a layer, "
+                               "a list) has changed, and calls do not see it"),
+              explanation_line("fix",
+                               "pass what changes as an argument, keep it in a Variable, or use stet::random; "
+                               "or choose {.on_stale = OnStale::retrace}"));
+}
 
 RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<Entry>>& entries, int trace) {
   RetraceCause out;
@@ -99,6 +115,11 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
   }
   out.headline =
       text("stet: tracing '", call.function, "' again (trace ", trace, ")", at_line(call.where, ", called at "), "\n");
+  if (call.stale) {
+    out.headline += stale_lines(*call.stale);
+    out.cause = text("stale", at_line(call.stale->where));
+    return out;
+  }
   if (!out.nearest) {
     out.headline += explanation_line("traces", "none is left: clear() has forgotten them");
     out.cause = "clear";
@@ -139,16 +160,38 @@ namespace {
 
 thread_local int forbidden = 0;
 
+template <class Event>
 struct Listener {
   std::mutex guard;
-  std::function<void(const RetraceEvent&)> call;
+  std::function<void(const Event&)> call;
 };
-Listener& listener() {
-  static Listener* const one = new Listener;
+Listener<RetraceEvent>& listener() {
+  static auto* const one = new Listener<RetraceEvent>;
+  return *one;
+}
+Listener<StaleEvent>& stale_listener() {
+  static auto* const one = new Listener<StaleEvent>;
   return *one;
 }
 
 }  // namespace
+
+void tell_stale(const StaleEvent& event) {
+  std::function<void(const StaleEvent&)> call;
+  {
+    std::lock_guard lock(stale_listener().guard);
+    call = stale_listener().call;
+  }
+  if (call)
+    call(event);
+  else
+    std::cerr << event.explanation;
+}
+
+void on_stale(std::function<void(const StaleEvent&)> call) {
+  std::lock_guard lock(stale_listener().guard);
+  stale_listener().call = std::move(call);
+}
 
 bool retraces_forbidden() { return forbidden > 0; }
 NoRetrace::NoRetrace() { ++forbidden; }

@@ -25,6 +25,7 @@ struct MissedCall {
   const std::vector<LeafKey>& key;
   const std::vector<Tensor>& tensors;
   Where where;
+  const RunDifference* stale = nullptr;  // the trace that fits was dropped because of it
 };
 
 struct RetraceCause {
@@ -40,6 +41,11 @@ std::string cost_line(const Entry& made, const Entry& nearest);
 /// "  label           what".
 std::string explanation_line(const std::string& label, const std::string& what);
 std::string milliseconds_text(double milliseconds);
+
+/// What an audit found.
+std::string stale_explanation(const MissedCall& call, const RunDifference& found, std::uint64_t number);
+/// To the listener, or to stderr.
+void tell_stale(const StaleEvent& event);
 
 /// NoRetrace lives on this thread.
 bool retraces_forbidden();

@@ -17,6 +17,7 @@ namespace stet {
 /// The trace that runs on this thread, if any.
 struct Tracing {
   std::string function = {};
+  bool audit = false;  // host code is only run to see whether it would still do the same
   explicit operator bool() const { return !function.empty(); }
 };
 STET_API Tracing tracing();

@@ -192,9 +192,8 @@ std::vector<Tensor> gradients_of_one(GradientTape::State& tape, const Tensor& ta
 }  // namespace
 
 std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
-                                 const std::vector<Tensor>& weights, const std::vector<Tensor>& given) {
+                                 const std::vector<Tensor>& weights, const std::vector<Source>& sources) {
   GradientTape::State& state = tape.state();
-  std::vector<Source> sources(given.begin(), given.end());
   state.spent = true;
   Pause pause(state);
   Accumulator gradients;
@@ -224,6 +223,18 @@ bool tapes_open() {
   for (const GradientTape::State* tape : visible_tapes())
     if (tape->recording) return true;
   return false;
+}
+
+std::size_t recording_tapes() {
+  std::size_t count = 0;
+  for (const GradientTape::State* tape : visible_tapes()) count += tape->recording;
+  return count;
+}
+
+std::size_t tapes_following(const Tensor& tensor) {
+  std::size_t count = 0;
+  for (const GradientTape::State* tape : visible_tapes()) count += tape->recording && tape->tracks(tensor);
+  return count;
 }
 
 void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,

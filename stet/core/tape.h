@@ -75,6 +75,9 @@ class HiddenTapes {
 };
 /// Some tape of this thread records.
 bool tapes_open();
+/// How many tapes of this thread record, and how many of them follow what is computed from the tensor.
+std::size_t recording_tapes();
+std::size_t tapes_following(const Tensor& tensor);
 /// Tells the open tapes of an op that has run. `output` is what call() returns.
 void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,
                 std::vector<Tensor> outputs);
@@ -88,7 +91,7 @@ std::vector<TapeMark> mark_tapes();
 void return_tapes_to(const std::vector<TapeMark>& marks);
 /// The gradients of several targets, each weighted by a tensor of its type and shape (undefined: does not count).
 std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
-                                 const std::vector<Tensor>& weights, const std::vector<Tensor>& sources);
+                                 const std::vector<Tensor>& weights, const std::vector<Source>& sources);
 
 // Tensors with the elements of another one, which tapes tell apart from it; values of their own in a trace.
 

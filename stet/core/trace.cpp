@@ -42,7 +42,7 @@ InitScope::~InitScope() { open_trace() = static_cast<Trace*>(trace_); }
 
 Tracing tracing() {
   const Trace* trace = running_trace();
-  return trace ? Tracing{trace->function()} : Tracing{};
+  return trace ? Tracing{trace->function(), trace->is_audit} : Tracing{};
 }
 
 namespace branches {
@@ -139,7 +139,7 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
     id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), count));
   } else {
     id = graph.add_input(std::move(type));
-    hidden.push_back({{}, dense});
+    hidden.push_back({{}, dense, tensor});
   }
   captured_.emplace(&node, id);
   alive_.push_back(tensor);
@@ -217,22 +217,23 @@ TracedVariable& Trace::state_of_variable(const Variable& variable) {
   auto found = variables_.find(variable.id());
   if (found != variables_.end()) return found->second;
   ValueId id = graph.add_input({variable.dtype(), variable.shape()});
-  hidden.push_back({variable, {}});
+  hidden.push_back({variable, {}, {}});
   variable_order_.push_back(variable.id());
-  first_read_.emplace(variable.id(), id);
+  first_value_.emplace(variable.id(), id);
   return variables_.emplace(variable.id(), TracedVariable{variable, id, id}).first->second;
+}
+
+void Trace::note_variable(std::uint64_t variable, const Tensor& value) {
+  first_value_.emplace(variable, lift(value, {}));
 }
 
 Tensor Trace::current_value(const Variable& variable) { return tensor_of(state_of_variable(variable).current); }
 
 Tensor Trace::read(const Variable& variable) {
-  const TracedVariable& state = state_of_variable(variable);
-  if (!state.written && !tapes_open()) return tensor_of(state.current);
-  return read_value(state.current, variable.id(), variable.trainable());
+  return read_value(state_of_variable(variable).current, variable.id(), variable.trainable());
 }
 
 Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) {
-  first_read_.emplace(variable, value);
   AliasAttributes attributes{AliasAttributes::read, variable, trainable};
   // Tapes outside of a scope see a scope that forked as one branch, and a reading inside of it not at all. So the
   // reading stands before the outermost scope that tapes look at from outside; a value that was made inside such a
@@ -244,9 +245,10 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
     across = scope;
     made_inside = made_inside || !scope->was_there(value);
   }
-  if (!across || (made_inside && !trainable))
+  auto first = first_value_.find(variable);
+  if (!across || (made_inside && (!trainable || first == first_value_.end())))
     return tensor_of(append(alias_row, {value}, Attributes(view_of(attributes)), {}));
-  ValueId outside = made_inside ? first_read_.at(variable) : value;
+  ValueId outside = made_inside ? first->second : value;
   Reading reading{variable, outside, readings_[{variable, outside}]++};
   Tensor read = tensor_of(
       across->hoisted(reading, [&] { return graph.add_call(alias_row, {outside}, Attributes(view_of(attributes))); }));

@@ -84,12 +84,14 @@ class Trace {
   Tensor number_value(DType dtype, const void* element);
   /// A size as a scalar of the program.
   Tensor size_value(const Dim& size, DType dtype);
-  /// What the Variable holds here. A value of its own where tapes are open or it was written: a tape ends there.
+  /// What the Variable holds here, as a value of its own: gradients end there, and are the Variable's.
   Tensor read(const Variable& variable);
   /// The same without being a reading that tapes know of: what assign_add adds to.
   Tensor current_value(const Variable& variable);
   /// Its value from here on; gives it back.
   Tensor write(const Variable& variable, const Tensor& value, Where where);
+  /// Of a trace without Variables of its own: the tensor is what this one held at the beginning.
+  void note_variable(std::uint64_t variable, const Tensor& value);
   /// A reading of a Variable that has this value here.
   Tensor read_value(ValueId value, std::uint64_t variable, bool trainable);
   /// Another value with the same elements.
@@ -112,6 +114,7 @@ class Trace {
   /// Variables may be made in the first run of a function only: made in every run, they would keep nothing.
   void note_created(const Variable& variable, Where where);
   bool may_create = false;
+  bool is_audit = false;
   std::vector<Variable> created;
 
   const std::string& function() const { return life_->function; }
@@ -121,7 +124,8 @@ class Trace {
   // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.
   struct HiddenInput {
     Variable variable;  // or
-    Tensor captured;
+    Tensor captured;    // dense
+    Tensor as_met;      // as tapes know it
   };
   std::vector<HiddenInput> hidden;
   const std::vector<std::uint64_t>& variable_order() const { return variable_order_; }
@@ -152,8 +156,8 @@ class Trace {
   std::vector<Tensor> tensors_;                         // by value
   std::unordered_map<std::string, ValueId> constants_;  // numbers, by type and bytes
   std::unordered_map<std::uint64_t, TracedVariable> variables_;
-  std::unordered_map<std::uint64_t, ValueId> first_read_;  // a value of each Variable that no scope holds inside
-  std::vector<std::uint64_t> variable_order_;              // as first used
+  std::unordered_map<std::uint64_t, ValueId> first_value_;  // of each Variable: no scope holds it inside
+  std::vector<std::uint64_t> variable_order_;               // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;
   std::vector<Tensor> alive_;                                  // captured ones, so that their addresses stay theirs
   std::map<const TensorNode*, ValueId> watched_;               // captured ones, on this path

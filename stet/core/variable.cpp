@@ -12,6 +12,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
+#include "stet/core/variable_overlay.h"
 #include "stet/core/variable_state.h"
 #include "stet/core/variable_watch.h"
 
@@ -46,6 +47,14 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
                                     "of ", variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
                                where, "a Variable keeps its type and shape; cast or reshape the value"));
   return tensor;
+}
+
+/// What this thread sees of it, outside of traces.
+Tensor seen_value(VariableState& state) {
+  if (VariableOverlay* overlay = VariableOverlay::current())
+    if (Tensor own = overlay->find(state.id); own.defined()) return own;
+  std::shared_lock lock(state.guard);
+  return state.value;
 }
 
 }  // namespace
@@ -100,11 +109,7 @@ Tensor Variable::read(Where where) const {
     return read;
   }
   refuse_in_init_scope(state, "read", where);
-  Tensor held;
-  {
-    std::shared_lock lock(state.guard);
-    held = state.value;
-  }
+  Tensor held = seen_value(state);
   return tapes_open() ? reading_of(held, state.id, state.trainable) : held;
 }
 
@@ -113,6 +118,10 @@ Tensor Variable::assign(const In& value, Where where) const {
   Tensor next = fitting(state, value, "assign", where).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
   refuse_in_init_scope(state, "assign", where);
+  if (VariableOverlay* overlay = VariableOverlay::current()) {
+    overlay->write(*this, next);
+    return next;
+  }
   std::lock_guard lock(state.guard);
   return state.value = next;
 }
@@ -123,6 +132,11 @@ Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what,
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
   refuse_in_init_scope(state, what, where);
+  if (VariableOverlay* overlay = VariableOverlay::current()) {
+    Tensor next = op(In(seen_value(state), where), In(change, where));
+    overlay->write(*this, next);
+    return next;
+  }
   std::lock_guard lock(state.guard);
   return state.value = op(In(state.value, where), In(change, where));
 }

@@ -108,7 +108,7 @@ TEST_F(Captures, UnusedRandomnessIsHarmless) {
   std::mt19937 generator(3);
   std::vector<float> log;
   Function f = function("logged(x)", [&](Tensor x) {
-    log.push_back(std::uniform_real_distribution<float>()(generator));
+    if (tracing_run()) log.push_back(std::uniform_real_distribution<float>()(generator));
     return x * 2;
   });
   EXPECT_EQ(f(ones({2})).to_vector<float>(), Floats(2, 2));
@@ -248,7 +248,7 @@ TEST_F(Captures, VariablesMadeOnceInsideEqualThoseMadeEagerly) {
   int runs = 0;
   Dense traced, eager;
   Function f = function("f(x)", [&](Tensor x) {
-    ++runs;
+    runs += tracing_run();
     Tensor y = traced(x);
     traced.bias.assign_add(1.f + zeros({2}));
     return y;
@@ -291,6 +291,7 @@ TEST_F(Captures, AFirstValueFromTheTraceIsRefused) {
 // --- InitScope
 
 TEST_F(Captures, AnInitScopeRunsEagerly) {
+  SKIP_WHEN_VERIFYING();
   std::vector<float> seen;
   Function helper = function("helper(x)", [](Tensor x) { return x * 10; });
   Function f = function("f(x)", [&](Tensor x) {
@@ -339,6 +340,7 @@ TEST_F(Captures, AFunctionInItsOwnInitScope) {
 // --- leaks and reads
 
 TEST_F(Captures, ALeakedTensorSaysSoAtEveryUse) {
+  SKIP_WHEN_VERIFYING();
   Tensor leaked;
   Dim size = 0;
   Function f = function("f(x)", [&](Tensor x) {
@@ -398,6 +400,7 @@ TEST_F(Captures, ValuesDoNotExistInATrace) {
 }
 
 TEST_F(Captures, PrintingATracedTensorDoesNotFail) {
+  SKIP_WHEN_VERIFYING();
   std::string text;
   Function f = function("f(x)", [&](Tensor x) {
     text = to_string(x * 2);

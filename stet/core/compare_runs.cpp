@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "stet/base/text.h"
+#include "stet/core/function_entry.h"
+#include "stet/core/tensor_node.h"
+#include "stet/core/traced_run.h"
+
+namespace stet {
+namespace {
+
+/// Thrown where the runs part, and caught in difference_between().
+struct Parted {
+  RunDifference at;
+};
+
+/// Two graphs being compared: the runs' own, or two children that stand in one place.
+struct Level {
+  const Graph& first;
+  const Graph& second;
+  std::set<std::pair<ValueId, ValueId>> matched = {};
+  // Of children: where they stand.
+  Level* outer = nullptr;
+  const Node* first_branch = nullptr;
+  const Node* second_branch = nullptr;
+};
+
+std::string constant_text(const Node& node) {
+  const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
+  Shape shape = node.type().shape;
+  auto count = static_cast<std::size_t>(shape.element_count().constant());
+  return to_string(creation::copied(node.type().dtype, bytes.data(), count, shape, {}));
+}
+
+/// A value as people know it: "multiply", "the constant 0.5".
+std::string described(const Graph& graph, ValueId id) {
+  const Node& node = graph.node(id);
+  if (node.op == &constant_row) return text("the constant ", constant_text(node));
+  if (node.op == &input_row) return text("a tensor of ", node.type());
+  if (node.op == &size_row) return text("the size ", node.attributes.as<SizeAttributes>().size);
+  std::string out = *node.label ? node.label : node.op->name;
+  for (ValueId input : node.inputs)
+    if (graph.node(input).op == &constant_row && graph.type(input).shape.rank() == 0)
+      out += text(" with ", constant_text(graph.node(input)));
+  return text(out, " giving ", node.type());
+}
+
+class Comparison {
+ public:
+  Comparison(const TracedRun& first, const TracedRun& second) : first_(first), second_(second) {
+    for (int i = 0; i < std::min(first.argument_symbols, second.argument_symbols); ++i) bind_symbol(i, i);
+  }
+
+  void run() {
+    if (first_.argument_symbols != second_.argument_symbols || first_.arguments != second_.arguments)
+      part("other arguments", "other arguments", {});
+    compare_results();
+    Level top{first_.graph, second_.graph};
+    compare_graphs(top);
+    compare_facts();
+  }
+
+ private:
+  [[noreturn]] static void part(std::string first, std::string second, Where where) {
+    throw Parted{{std::move(first), std::move(second), where}};
+  }
+
+  // --- sizes
+
+  void bind_symbol(int first, int second) {
+    if (static_cast<std::size_t>(first) >= symbols_.size()) symbols_.resize(static_cast<std::size_t>(first) + 1, -1);
+    symbols_[static_cast<std::size_t>(first)] = second;
+  }
+  bool is_bound(int first) const {
+    return static_cast<std::size_t>(first) < symbols_.size() && symbols_[static_cast<std::size_t>(first)] >= 0;
+  }
+  bool is_used(int second) const { return std::find(symbols_.begin(), symbols_.end(), second) != symbols_.end(); }
+
+  /// A size of the first run in the symbols of the second. Sizes that are known late are numbered as they came: those
+  /// that stand in the same place are the same.
+  Dim in_second(const Dim& first, const Dim* beside) {
+    if (first.is_constant()) return first;
+    for (int symbol : first.symbols()) {
+      if (is_bound(symbol)) continue;
+      std::vector<int> open;
+      if (beside && !beside->is_constant())
+        for (int other : beside->symbols())
+          if (other >= second_.argument_symbols && !is_used(other)) open.push_back(other);
+      if (open.size() != 1) return Dim(-1);
+      bind_symbol(symbol, open[0]);
+    }
+    std::vector<Dim> to;
+    for (std::size_t i = 0; i < symbols_.size(); ++i)
+      to.push_back(symbols_[i] >= 0 ? second_.graph.scope->symbol_at(symbols_[i]) : Dim(-1));
+    for (int symbol : first.symbols())
+      if (static_cast<std::size_t>(symbol) >= to.size()) return Dim(-1);
+    to.resize(static_cast<std::size_t>(std::max(first_.graph.scope->symbol_count(), int(to.size()))), Dim(-1));
+    return first.substitute(to);
+  }
+
+  bool same_size(const Dim& first, const Dim& second) {
+    Dim mapped = in_second(first, &second);
+    return identical(mapped, second) || identical(simplified(mapped), simplified(second)) ||
+           prove_equal(mapped, second) == Proof::yes;
+  }
+
+  bool same_type(const ValueType& first, const ValueType& second) {
+    if (first.dtype != second.dtype || first.shape.rank() != second.shape.rank()) return false;
+    for (int axis = 0; axis < first.shape.rank(); ++axis)
+      if (!same_size(first.shape[axis], second.shape[axis])) return false;
+    return true;
+  }
+
+  bool same_attributes(const Attributes& first, const Attributes& second) {
+    if (first == second) return true;
+    auto plain = [](const Dim& dim) { return simplified(dim); };
+    // Late sizes inside are bound by the types, which are compared before.
+    return first.map_dims([&](const Dim& dim) { return simplified(in_second(dim, nullptr)); }) ==
+           second.map_dims(plain);
+  }
+
+  // --- graphs
+
+  void compare_graphs(Level& level) {
+    if ((level.first.raises != nullptr) != (level.second.raises != nullptr) ||
+        level.first.raised_text != level.second.raised_text)
+      part(level.first.raises ? text("an exception: ", level.first.raised_text) : "no exception",
+           level.second.raises ? text("an exception: ", level.second.raised_text) : "no exception", {});
+    std::vector<ValueId> results = level.second.results;
+    if (!level.outer) in_first_order(results);
+    if (level.first.results.size() != results.size())
+      part(text(level.first.results.size(), " results"), text(results.size(), " results"), {});
+    for (std::size_t r = 0; r < results.size(); ++r) match(level, level.first.results[r], results[r], {});
+    std::vector<ValueId> first = effects(level.first), second = effects(level.second);
+    for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) match(level, first[i], second[i], {});
+    if (first.size() != second.size())
+      part(text(first.size(), " branches that may throw"), text(second.size(), " branches that may throw"), {});
+  }
+
+  /// The last results are the next values of Variables, in the order in which these were met: it depends on which side
+  /// of a decision was run first.
+  void in_first_order(std::vector<ValueId>& results) const {
+    compare_written();
+    std::size_t own = results.size() - second_.written.size();
+    std::vector<ValueId> given(results.begin() + static_cast<std::ptrdiff_t>(own), results.end());
+    for (std::size_t i = 0; i < first_.written.size(); ++i)
+      for (std::size_t j = 0; j < second_.written.size(); ++j)
+        if (first_.written[i].id() == second_.written[j].id()) results[own + i] = given[j];
+  }
+
+  static std::vector<ValueId> effects(const Graph& graph) {
+    std::vector<ValueId> out;
+    for (std::size_t id = 0; id < graph.nodes.size(); ++id)
+      if (has_effect(graph.nodes[id])) out.push_back(static_cast<ValueId>(id));
+    return out;
+  }
+
+  /// The values are the same, and so is all that they are made of. Without recursion over graphs: they may be long.
+  void match(Level& level, ValueId first, ValueId second, Where user) {
+    struct Open {
+      ValueId first, second;
+      Where user;
+      bool inputs_done = false;
+    };
+    std::vector<Open> open{{first, second, user}};
+    while (!open.empty()) {
+      Open next = open.back();
+      if (level.matched.contains({next.first, next.second})) {
+        open.pop_back();
+        continue;
+      }
+      const Node &a = level.first.node(next.first), &b = level.second.node(next.second);
+      Where where = a.where.known() ? a.where : next.user;
+      if (!next.inputs_done) {
+        if (a.op != b.op || a.inputs.size() != b.inputs.size() || a.results.size() != b.results.size())
+          differ(level, next.first, next.second, where);
+        open.back().inputs_done = true;
+        if (a.op->kind == Kind::branch) {
+          open.push_back({a.inputs[0], b.inputs[0], where});  // what the sides use is met inside of them
+          continue;
+        }
+        for (std::size_t i = a.inputs.size(); i-- > 0;) open.push_back({a.inputs[i], b.inputs[i], where});
+        continue;
+      }
+      open.pop_back();
+      compare_nodes(level, next.first, next.second, where);
+      level.matched.emplace(next.first, next.second);
+    }
+  }
+
+  [[noreturn]] static void differ(const Level& level, ValueId first, ValueId second, Where where) {
+    part(described(level.first, first), described(level.second, second), where);
+  }
+
+  void compare_nodes(Level& level, ValueId first, ValueId second, Where where) {
+    const Node &a = level.first.node(first), &b = level.second.node(second);
+    auto ensure = [&](bool same) {
+      if (!same) differ(level, first, second, where);
+    };
+    if (a.op == &input_row) return ensure(same_input(level, first, second, where));
+    if (a.op->kind == Kind::branch) compare_branches(level, a, b, where);
+    for (std::size_t r = 0; r < a.results.size(); ++r) ensure(same_type(a.results[r], b.results[r]));
+    if (a.op == &constant_row)
+      ensure(a.attributes.as<ConstantAttributes>().bytes == b.attributes.as<ConstantAttributes>().bytes);
+    else if (a.op == &size_row)
+      ensure(same_size(a.attributes.as<SizeAttributes>().size, b.attributes.as<SizeAttributes>().size));
+    else if (a.op->kind != Kind::branch)
+      ensure(same_attributes(a.attributes, b.attributes));
+  }
+
+  bool same_input(Level& level, ValueId first, ValueId second, Where where) {
+    auto number = [](const Graph& graph, ValueId id) {
+      return static_cast<std::size_t>(graph.node(id).attributes.as<InputAttributes>().number);
+    };
+    std::size_t a = number(level.first, first), b = number(level.second, second);
+    if (level.outer) {
+      match(*level.outer, level.first_branch->inputs[a + 1], level.second_branch->inputs[b + 1], where);
+      return true;
+    }
+    if (a < first_.arguments || b < second_.arguments) return a == b;
+    const Trace::HiddenInput &x = first_.hidden[a - first_.arguments], &y = second_.hidden[b - second_.arguments];
+    auto show = [](const Trace::HiddenInput& hidden) {
+      if (hidden.variable.defined())
+        return text("the Variable ", hidden.variable.name().empty() ? "" : text("'", hidden.variable.name(), "' "),
+                    hidden.variable.dtype(), hidden.variable.shape());
+      const Tensor& captured = hidden.captured;
+      bool small = captured.node()->element_count() <= 8;
+      return text("the captured tensor ", captured.dtype(), captured.shape(), small ? " " : "",
+                  small ? to_string(captured) : std::string());
+    };
+    bool same = x.variable.id() == y.variable.id() && x.captured.defined() == y.captured.defined() &&
+                (!x.captured.defined() || same_elements(x.captured, y.captured));
+    if (!same) part(show(x), show(y), where);
+    return true;
+  }
+
+  void compare_branches(Level& level, const Node& a, const Node& b, Where where) {
+    const auto &first = a.attributes.as<BranchAttributes>(), &second = b.attributes.as<BranchAttributes>();
+    for (GraphPointer BranchAttributes::*side : {&BranchAttributes::yes, &BranchAttributes::no}) {
+      Level inner{*(first.*side), *(second.*side), {}, &level, &a, &b};
+      try {
+        compare_graphs(inner);
+      } catch (Parted& parted) {
+        if (!parted.at.where.known()) parted.at.where = where;
+        throw;
+      }
+    }
+  }
+
+  // --- the rest
+
+  void compare_results() const {
+    const Leaves &a = first_.result_form, &b = second_.result_form;
+    if (a.size() != b.size()) part(text(a.size(), " values returned"), text(b.size(), " values returned"), {});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      auto show = [](const Leaf& leaf) {
+        if (leaf.kind == Leaf::tensor) return std::string(leaf.undefined ? "an undefined tensor" : "a tensor");
+        return text(stet::described(leaf), " returned");
+      };
+      bool same = a[i].kind == b[i].kind && a[i].dtype == b[i].dtype && a[i].bits == b[i].bits &&
+                  a[i].undefined == b[i].undefined && a[i].state.id() == b[i].state.id();
+      if (!same) part(show(a[i]), show(b[i]), {});
+    }
+  }
+
+  void compare_written() const {
+    auto ids = [](const TracedRun& run) {
+      std::vector<std::uint64_t> out;
+      for (const Variable& variable : run.written) out.push_back(variable.id());
+      std::sort(out.begin(), out.end());
+      return out;
+    };
+    if (ids(first_) != ids(second_))
+      part(text(first_.written.size(), " Variables written"), text(second_.written.size(), " Variables written"), {});
+  }
+
+  /// What one run asked of sizes must be true for the sizes of the other: else they were not asked the same.
+  void compare_facts() const {
+    for (bool turned : {false, true}) {
+      const TracedRun &asked = turned ? first_ : second_, &other = turned ? second_ : first_;
+      Bindings sizes;
+      for (int i = 0; i < other.argument_symbols; ++i) sizes.bind(i, *other.graph.scope->symbol_hint(i));
+      for (const Fact& fact : asked.graph.scope->facts()) {
+        bool about_arguments = true;
+        for (const Dim* side : {&fact.left, &fact.right})
+          for (int symbol : side->symbols()) about_arguments = about_arguments && symbol < other.argument_symbols;
+        if (!about_arguments || fact.holds(sizes)) continue;
+        std::string with = text("host code relied on ", fact), without = "it did not";
+        part(turned ? with : without, turned ? without : with, fact.reason.where);
+      }
+    }
+  }
+
+  const TracedRun& first_;
+  const TracedRun& second_;
+  std::vector<int> symbols_;  // of the second run, by those of the first; -1 for one not met yet
+};
+
+}  // namespace
+
+std::optional<RunDifference> difference_between(const TracedRun& first, const TracedRun& second) {
+  try {
+    Comparison(first, second).run();
+  } catch (const Parted& parted) {
+    return parted.at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace stet
