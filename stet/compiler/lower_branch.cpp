@@ -1,5 +1,7 @@
 // A branch becomes one step that runs the program of the chosen child. Where the children's results differ in size, a
 // step before it tells the sizes, so that the program can make room for them.
+#include <algorithm>
+
 #include "stet/base/error.h"
 #include "stet/compiler/lowering.h"
 #include "stet/runtime/branch_step.h"
@@ -12,7 +14,19 @@ void Lowering::lower_branch(LowerCall& call, ValueId id) {
   BranchPrograms programs{lower(*branch.yes), lower(*branch.no)};
   int condition = call.dense(0).buffer;
 
-  std::vector<BranchSizes::Size> late;
+  std::vector<int> inputs, results;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(call.dense(static_cast<int>(i)).buffer);
+
+  // A size that a side finds out while it runs is known only then.
+  auto found_inside = [](const Program& program, const Dim& dim) {
+    std::vector<int> symbols = dim.symbols();
+    return std::any_of(program.late.begin(), program.late.end(), [&](const LateSize& late) {
+      return std::find(symbols.begin(), symbols.end(), late.symbol) != symbols.end();
+    });
+  };
+  bool run_first = false;
+  std::vector<BranchSizes::Size> known;
+  std::vector<BranchLateSizes::Size> late;
   std::vector<std::pair<Dim, Place>> symbols;
   for (std::size_t r = 0; r < node.results.size(); ++r)
     for (int axis = 0; axis < node.results[r].shape.rank(); ++axis) {
@@ -23,16 +37,17 @@ void Lowering::lower_branch(LowerCall& call, ValueId id) {
       Dim yes = size(branch.yes), no = size(branch.no);
       if (!dim.as_symbol() || identical(dim, yes) || identical(dim, no)) continue;
       Place place = call.temporary(DType::i64, Shape());
-      late.push_back({yes, no, place.buffer});
+      run_first = run_first || found_inside(*programs.yes, yes) || found_inside(*programs.no, no);
+      known.push_back({yes, no, place.buffer});
+      late.push_back({r, static_cast<std::size_t>(axis), place.buffer});
       symbols.emplace_back(dim, place);
     }
-  if (!late.empty()) {
-    call.step(std::make_unique<BranchSizes>(condition, std::move(late)));
-    for (const auto& [symbol, place] : symbols) call.bind_late(symbol, place);
-  }
+  if (run_first)
+    call.step(std::make_unique<BranchLateSizes>(programs, condition, inputs, std::move(late)));
+  else if (!known.empty())
+    call.step(std::make_unique<BranchSizes>(condition, std::move(known)));
+  for (const auto& [symbol, place] : symbols) call.bind_late(symbol, place);
 
-  std::vector<int> inputs, results;
-  for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(call.dense(static_cast<int>(i)).buffer);
   for (const Place& place : tuple_places(id)) results.push_back(place.buffer);
   call.step(std::make_unique<BranchStep>(std::move(programs), condition, std::move(inputs), std::move(results)));
 }

@@ -62,8 +62,10 @@ struct GradientPair {
   std::vector<bool> followed;
   std::shared_ptr<Program> forward;
   std::shared_ptr<CalledGraph> backward;
-  std::vector<Tensor> captured;    // further inputs of both: constants that gradients use
-  std::vector<int> gradient_of;    // by result of the backward program, the input
+  std::vector<Tensor> captured;  // further inputs of both: constants that gradients use
+  std::vector<int> gradient_of;  // by result of the backward program, the input
+  /// By result of the backward program and result with a gradient: the one depends on the gradient of the other.
+  std::vector<std::vector<bool>> depends;
   std::vector<bool> has_gradient;  // by result of the graph: floating
   std::size_t kept = 0;
   double milliseconds = 0;
@@ -121,6 +123,21 @@ class Cut {
   }
 
   std::size_t kept() const { return kept_.size(); }
+
+  /// By gradient and weight: the one is computed from the other.
+  std::vector<std::vector<bool>> dependencies() const {
+    std::vector<std::vector<bool>> out(joint_.results.size() - forward_results_);
+    for (std::size_t w = 0; w < weights_; ++w) {
+      std::vector<bool> reached(joint_.nodes.size(), false);
+      reached[static_cast<std::size_t>(joint_.inputs[arguments_ + w])] = true;
+      for (std::size_t id = 0; id < joint_.nodes.size(); ++id)
+        for (ValueId input : joint_.nodes[id].inputs)
+          if (reached[static_cast<std::size_t>(input)]) reached[id] = true;
+      for (std::size_t g = 0; g < out.size(); ++g)
+        out[g].push_back(reached[static_cast<std::size_t>(joint_.results[forward_results_ + g])]);
+    }
+    return out;
+  }
 
  private:
   const Node& node(ValueId id) const { return joint_.node(id); }
@@ -282,6 +299,7 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
   }
   Cut cut(joint, inputs.size(), weights_count, graph.results.size());
   pair->kept = cut.kept();
+  pair->depends = cut.dependencies();
   pair->forward = compile_symbolic(cut.forward());
   Graph backward = cut.backward();
   std::size_t gradients = backward.results.size();
@@ -323,7 +341,11 @@ void call_gradient(GradientCall& call) {
   }
   inputs = followed_by(followed_by(std::move(inputs), weights), pair.captured);
   std::vector<Tensor> gradients = pair.backward->run(inputs);
-  for (std::size_t i = 0; i < gradients.size(); ++i) call.set(pair.gradient_of[i], gradients[i]);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    bool asked = false;
+    for (std::size_t r = 0; r < results; ++r) asked = asked || (pair.depends[i][r] && call.ds()[r].defined());
+    if (asked) call.set(pair.gradient_of[i], gradients[i]);
+  }
 }
 
 constinit const OpDef called_graph_row{.name = "function",
@@ -352,6 +374,22 @@ std::shared_ptr<GradientPair> CalledGraph::pair_for(const std::vector<Tensor>& i
   return pairs_.back();
 }
 
+/// Ops that no result needs are in no program, but what they ask of sizes counts as it does eagerly.
+void CalledGraph::test_sizes(const std::vector<Tensor>& inputs) const {
+  Bindings bindings;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = graph_.type(graph_.inputs[i]).shape;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (std::optional<int> symbol = shape[axis].as_symbol()) bindings.bind(*symbol, inputs[i].node()->sizes[axis]);
+  }
+  for (const InferCall::Check& check : graph_.checks) {
+    bool known = true;
+    for (const Dim* side : {&check.fact.left, &check.fact.right})
+      for (int symbol : side->symbols()) known = known && bindings.find(symbol);
+    if (known && !check.fact.holds(bindings)) throw Problem(check.problem, check.advice);
+  }
+}
+
 std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   const std::size_t tapes = recording_tapes();
   // What is followed of a Variable is what the graph reads of it, not the memory that comes in.
@@ -359,6 +397,7 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   for (std::size_t i = 0; i < given.size(); ++i)
     followed.push_back(tapes > 0 && (is_variable(i) ? variables_[i].trainable() && is_floating(given[i].dtype())
                                                     : tapes_following(given[i]) > 0));
+  test_sizes(given);
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
   if (seen && (tapes > 1 || has_late_sizes(graph_))) return replay(graph_, given);
   std::vector<Tensor> inputs;

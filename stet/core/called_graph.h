@@ -55,6 +55,7 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
  private:
   friend struct GradientPair;
   bool is_variable(std::size_t input) const { return input < variables_.size() && variables_[input].defined(); }
+  void test_sizes(const std::vector<Tensor>& inputs) const;
   std::vector<Tensor> run_plain(const std::vector<Tensor>& inputs);
   std::shared_ptr<struct GradientPair> pair_for(const std::vector<Tensor>& inputs, const std::vector<bool>& followed);
 

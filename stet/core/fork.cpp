@@ -80,8 +80,8 @@ class BranchBuilder {
     node.inputs.insert(node.inputs.end(), captures.begin(), captures.end());
     std::size_t count = std::max(yes.results.size(), no.results.size());
     for (std::size_t r = 0; r < count; ++r)
-      node.results.push_back(yes.raises  ? trace_.graph.type(no.results[r])
-                             : no.raises ? trace_.graph.type(yes.results[r])
+      node.results.push_back(yes.raises  ? common_type(no.results[r], no.results[r])
+                             : no.raises ? common_type(yes.results[r], yes.results[r])
                                          : common_type(yes.results[r], no.results[r]));
     // A node has a result; this one says nothing.
     if (count == 0) node.results.push_back({DType::i64, Shape()});
@@ -147,6 +147,14 @@ class BranchBuilder {
     return child;
   }
 
+  /// A side finds the size out while it runs: outside it has another name.
+  bool found_inside(const Dim& dim) const {
+    if (dim.is_constant()) return false;
+    std::vector<int> symbols = dim.symbols();
+    return std::any_of(symbols.begin(), symbols.end(),
+                       [&](int symbol) { return symbol >= symbols_before_ && !trace_.symbols_->symbol_hint(symbol); });
+  }
+
   /// The type of a result that both sides give. Sizes that differ are known when the side is.
   ValueType common_type(ValueId yes, ValueId no) {
     const ValueType &a = trace_.graph.type(yes), &b = trace_.graph.type(no);
@@ -157,16 +165,8 @@ class BranchBuilder {
           {}, "give both the same dtype and rank, with cast or reshape"));
     ValueType out{a.dtype, {}};
     for (int axis = 0; axis < a.shape.rank(); ++axis) {
-      for (const Dim* dim : {&a.shape[axis], &b.shape[axis]})
-        for (int symbol : dim->is_constant() ? std::vector<int>{} : dim->symbols())
-          if (symbol >= symbols_before_ && !trace_.symbols_->symbol_hint(symbol))
-            throw TraceError(
-                error_text(text("tracing '", trace_.function(), "': a tensor of ", a.str(),
-                                " whose size depends on values leaves the side of an if (tensor) that made it"),
-                           trace_.graph.node(yes).where, "reduce it to known sizes before the end of the branch"));
-      out.shape.push_back(prove_equal(a.shape[axis], b.shape[axis]) == Proof::yes
-                              ? a.shape[axis]
-                              : trace_.symbols_->symbol("side", std::nullopt));
+      bool common = prove_equal(a.shape[axis], b.shape[axis]) == Proof::yes && !found_inside(a.shape[axis]);
+      out.shape.push_back(common ? a.shape[axis] : trace_.symbols_->symbol("side", std::nullopt));
     }
     return out;
   }
@@ -399,6 +399,7 @@ bool ForkScope::turn_last_decision() {
 }
 
 Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
+  body_ = &body;
   std::vector<PathEnd> ends;
   for (;;) {
     PathEnd end = run_path(body, where);
@@ -505,12 +506,26 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   for (Leaf& leaf : forked->results)
     if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = forked->outputs[next++];
   for (std::uint64_t id : written) forked->written.emplace_back(id, piece.results[next++]);
+  if (outer_ && trace_.repeats_sides()) repeat(ends, *forked, where);
   forked->last = std::move(ends.back());
   forked->last.results.clear();
   trace_.watched_ = watched_at_decision_;
   trace_.publish(*forked);
   if (outer_) outer_->add({.kind = PathItem::scope, .inner = forked});
   return forked->results;
+}
+
+void ForkScope::repeat(const std::vector<PathEnd>& ends, const InnerScope& forked, Where where) {
+  InnerScope once = forked;
+  known_.clear();
+  for (const PathEnd& end : ends) {
+    once.last = end;
+    return_tapes_to(tapes_);
+    trace_.watched_ = watched_;
+    trace_.readings_ = readings_;
+    ForkScope again(trace_);
+    again.follow(once, hoisted_, *body_, where);
+  }
 }
 
 Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoisted,
@@ -524,6 +539,9 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
   Leaves results;
   try {
     results = body();
+    // Results are lifted on the path; a captured one is met there.
+    for (const Leaf& leaf : results)
+      if (leaf.kind == Leaf::tensor && leaf.value.defined()) trace_.lift(leaf.value, where);
     if (cursor_ < path_.size() || next_decision_ < decisions_.size() || known.last.error) did_something_else(where);
   } catch (const TraceError&) {
     throw;

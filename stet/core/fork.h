@@ -125,10 +125,14 @@ class ForkScope {
   void refuse_outer_watch(Where where) const;
   const PathItem& next_item(PathItem::Kind kind, Where where);
   Leaves merged(std::vector<PathEnd> ends, Where where);
+  /// Runs the body along all paths once more. Eagerly it runs once, along one: host code that is none the wiser does
+  /// the same however often it has run.
+  void repeat(const std::vector<PathEnd>& ends, const InnerScope& forked, Where where);
   void unforked(PathEnd end);
 
   Trace& trace_;
   ForkScope* outer_;
+  const std::function<Leaves()>* body_ = nullptr;
   Path path_;
   std::size_t cursor_ = 0, replayed_ = 0;
   std::vector<Decision> decisions_;

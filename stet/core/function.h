@@ -170,10 +170,10 @@ requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, 
   return {name, std::forward<F>(callable), options, where};
 }
 
-/// f.verify(arguments…).
-template <class R, class... A>
-void verify(const Function<R(A...)>& f, std::type_identity_t<A>... arguments, Where where = Where::here()) {
-  f.verify(arguments..., where);
+/// f.verify(arguments…), which also names the line of the call.
+template <class Signature, class... Given>
+void verify(const Function<Signature>& f, Given&&... arguments) {
+  f.verify(std::forward<Given>(arguments)..., Where{});
 }
 
 /// While it lives, a second or later trace on this thread throws RetraceError instead.

@@ -70,7 +70,8 @@ struct InnerScope;
 /// twice, a tensor that is watched from here on) is two values, one an alias of the other.
 class Trace {
  public:
-  /// `yes_first`: which side of a decision is run first. It must not matter, so the comparing run turns it around.
+  /// `yes_first`: which side of a decision is run first. It must not matter, so the comparing run turns it around (and
+  /// runs sides more often).
   explicit Trace(std::string function, bool yes_first = true);
   ~Trace();
   Trace(const Trace&) = delete;
@@ -119,6 +120,8 @@ class Trace {
 
   const std::string& function() const { return life_->function; }
   bool yes_first() const { return yes_first_; }
+  /// Sides are run more than once each: how often must not matter either.
+  bool repeats_sides() const { return !yes_first_; }
   RecordingScope& symbols() { return *symbols_; }
   Graph graph;
   // In the order of the graph's inputs after the arguments: Variables and captured tensors as they were met.

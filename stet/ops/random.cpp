@@ -274,6 +274,11 @@ RandomStream::Use::Use(RandomStream& stream, std::uint64_t seed) : generator_(st
 namespace random {
 
 void seed(std::uint64_t value) {
+  if (const Trace* trace = current_trace())
+    throw TraceError(error_text(
+        text("random::seed: '", trace->function(), "' is being traced, and its calls would not seed anew"), {},
+        "seed before the call; for numbers that are the same in every call use random::stateless_uniform or "
+        "stateless_normal"));
   std::lock_guard lock(generator_guard());
   initial_streams() = {static_cast<std::int64_t>(value), 0};
   generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}}));

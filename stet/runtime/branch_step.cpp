@@ -60,7 +60,48 @@ class BoundSizes : public BoundStep {
   std::vector<Size> sizes_;
 };
 
+class BoundLateSizes : public BoundStep {
+ public:
+  BoundLateSizes(Child yes, Child no, int condition, const std::vector<int>& inputs,
+                 const std::vector<BranchLateSizes::Size>& sizes)
+      : yes_(std::move(yes)), no_(std::move(no)), condition_(condition), inputs_(inputs), sizes_(sizes) {}
+  void run(void* const* table) const override {
+    const Child& child = chosen(table, condition_) ? yes_ : no_;
+    if (child.problem) std::rethrow_exception(child.problem);
+    ShortArray<void*, 16> inputs(inputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i) inputs[i] = table[inputs_[i]];
+    std::vector<Buffer> results(child.program->result_count());
+    std::vector<std::vector<std::int64_t>> found;
+    child.program->run_late(inputs.data(), results.data(), found);
+    for (const BranchLateSizes::Size& size : sizes_)
+      *static_cast<std::int64_t*>(table[size.buffer]) = found[size.result][size.axis];
+  }
+
+ private:
+  Child yes_, no_;
+  int condition_;
+  std::vector<int> inputs_;
+  std::vector<BranchLateSizes::Size> sizes_;
+};
+
 }  // namespace
+
+BranchLateSizes::BranchLateSizes(BranchPrograms programs, int condition, std::vector<int> inputs,
+                                 std::vector<Size> sizes)
+    : programs_(std::move(programs)), condition_(condition), inputs_(std::move(inputs)), sizes_(std::move(sizes)) {
+  reads = inputs_;
+  reads.push_back(condition_);
+  for (const Size& size : sizes_) writes.push_back(size.buffer);
+}
+
+std::unique_ptr<BoundStep> BranchLateSizes::bind(const Bindings& bindings) const {
+  return std::make_unique<BoundLateSizes>(bound(*programs_.yes, bindings), bound(*programs_.no, bindings), condition_,
+                                          inputs_, sizes_);
+}
+
+std::string BranchLateSizes::str() const {
+  return text("sizes that a branch by buffer ", condition_, " turns out to have\n");
+}
 
 BranchStep::BranchStep(BranchPrograms programs, int condition, std::vector<int> inputs, std::vector<int> results)
     : programs_(std::move(programs)), condition_(condition), inputs_(std::move(inputs)), results_(std::move(results)) {

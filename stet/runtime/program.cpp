@@ -218,8 +218,8 @@ void BoundProgram::run_into(void* const* inputs, void* const* results) const {
   std::vector<std::vector<std::int64_t>> sizes;
   run_late(inputs, buffers.data(), sizes);
   for (std::size_t r = 0; r < buffers.size(); ++r) {
-    const ProgramResult& result = program_->results[r];
-    std::size_t bytes = byte_count(result.shape.element_count(), result.dtype, bindings_);
+    auto bytes = static_cast<std::size_t>(size_of(program_->results[r].dtype));
+    for (std::int64_t size : sizes[r]) bytes *= static_cast<std::size_t>(size);
     if (bytes > 0) std::memcpy(results[r], buffers[r].data(), bytes);
   }
 }

@@ -108,6 +108,7 @@ class BoundProgram {
   const std::vector<std::vector<std::int64_t>>& result_sizes() const { return result_sizes_; }
   DType result_type(std::size_t number = 0) const { return program_->results[number].dtype; }
   bool has_late_sizes() const { return !program_->late.empty(); }
+  std::size_t result_count() const { return program_->results.size(); }
 
   std::size_t result_bytes(std::size_t number) const { return result_bytes_[number]; }
 
@@ -117,8 +118,8 @@ class BoundProgram {
   /// result may come in so or not, call by call. Until the first such memory is written, a run that throws has changed
   /// nothing; after that, it does not throw. Other inputs may share memory with each other, but not with that one.
   void run(void* const* inputs, Buffer* results) const;
-  /// The same with all results in memory of the caller's, fresh or as above; of programs without late sizes among their
-  /// results.
+  /// The same with all results in memory of the caller's, fresh or as above; of a program with late sizes, memory of
+  /// the size that they turn out to have.
   void run_into(void* const* inputs, void* const* results) const;
   /// The same for programs with late sizes, which also tell the results' sizes; all of `results` come in empty.
   void run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const;
