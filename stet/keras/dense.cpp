@@ -2,6 +2,7 @@
 
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
 #include "stet/ops/ops.h"
 
@@ -28,7 +29,7 @@ class DenseBody : public CustomLayer {
       throw UserError(error_text(text(description(), ": its input ", described(x), " has no batch axis"), where,
                                  "it takes [batch, …, inputs]; one sample is a batch of size 1: x[newaxis]"));
     if (!require(x.dim(-1), Relation::equal, kernel_.shape()[0], {"Dense", text("inputs of '", name(), "'"), where}))
-      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", described(x.dim(-1)),
+      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", size_now(x.dim(-1)),
                                       " values per sample; it was built for ", kernel_.shape()[0]),
                                  where, text("give it [batch, …, ", kernel_.shape()[0], "]")));
     return options_.activation(product(x, where), where);

@@ -6,6 +6,7 @@
 #include "stet/base/text.h"
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
+#include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/names.h"
 
@@ -135,9 +136,13 @@ void ensure_built(CustomLayer& layer, const Tensor& x) {
   if (state.built.load(std::memory_order_acquire)) return;
   std::lock_guard lock(state.building);
   if (state.built.load(std::memory_order_relaxed)) return;
-  const std::size_t before = state.weights.size();
+  std::size_t before;
+  {
+    std::lock_guard weights(state.guard);
+    before = state.weights.size();
+  }
+  const std::uint64_t first = latest_variable_id();
   try {
-    const std::uint64_t first = latest_variable_id();
     {
       OutsideOfCall building;
       layer.build(x.shape());
@@ -174,7 +179,7 @@ class OutputsOfCall {
     state.output.emplace();
     // Axis 0 counts samples.
     for (int axis = 0; axis < shape.rank(); ++axis)
-      state.output->push_back(axis == 0 ? "None" : summarised(shape[axis]));
+      state.output->push_back(axis == 0 ? "None" : size_always(shape[axis]));
   }
 };
 

@@ -97,8 +97,5 @@ class Structure {
 /// "f32[32,10]": with the sizes of this call where the sizes of the trace are symbols.
 std::string described(const Tensor& tensor);
 std::string described(const Shape& shape);
-std::string described(const Dim& size);
-/// A size as summaries show it: "None" where it is another one in every call.
-std::string summarised(const Dim& size);
 
 }  // namespace stet::keras
