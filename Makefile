@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test run bench docs oracle format install test-asan test-tsan configure
+.PHONY: help deps build test run bench docs oracle format install test-asan test-tsan ci configure
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -49,5 +49,12 @@ install: build  ## Install into PREFIX (make install PREFIX=dir)
 test-asan:  ## Run all tests with the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory test PRESET=asan
 
-test-tsan:  ## Run all tests with the thread sanitizer
+test-tsan:  ## Run the public tests with the thread sanitizer
 	@$(MAKE) --no-print-directory test PRESET=tsan
+
+# Three builds, then the tests of all of them in one run with one summary.
+ci:  ## Build release, asan and tsan, and run the tests of all three
+	@for preset in release asan tsan; do $(MAKE) --no-print-directory build PRESET=$$preset || exit 1; done
+	@mkdir -p build/ci
+	@echo 'subdirs("../release" "../asan" "../tsan")' > build/ci/CTestTestfile.cmake
+	@ctest --test-dir build/ci --output-on-failure --parallel $(JOBS)

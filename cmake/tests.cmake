@@ -2,8 +2,8 @@
 find_package(GTest REQUIRED)
 
 function(stet_add_tests name shards)
-  add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE stet_options GTest::gtest GTest::gtest_main)
+  add_executable(${name} tests/main.cpp ${ARGN})
+  target_link_libraries(${name} PRIVATE stet_options GTest::gtest)
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <algorithm> <cmath> <cstdint> <functional> <string> <vector>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${name} PRIVATE -fpch-preprocess)  # ccache needs it
@@ -13,42 +13,68 @@ function(stet_add_tests name shards)
   # Few processes rather than one per test: programs compiled for one test serve the next.
   math(EXPR last "${shards} - 1")
   foreach(shard RANGE ${last})
-    add_test(NAME ${name}_${shard} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${name}_${shard} PROPERTIES TIMEOUT 1200
+    add_test(NAME ${STET_TEST_PREFIX}${name}_${shard} COMMAND ${name} --gtest_brief=1
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${STET_TEST_PREFIX}${name}_${shard} PROPERTIES TIMEOUT 1200
                          ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
   endforeach()
 endfunction()
+
+# Tests of several builds have names of their own when they run together (make ci).
+set(STET_TEST_PREFIX "")
+if(STET_SANITIZE)
+  string(REGEX MATCH "^[^,]+" STET_TEST_PREFIX "${STET_SANITIZE}")
+  string(APPEND STET_TEST_PREFIX "-")
+endif()
 
 file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS tests/*_test.cpp)
 set(public_test_sources ${test_sources})
 list(FILTER test_sources EXCLUDE REGEX "/tests/public/")
 list(FILTER public_test_sources INCLUDE REGEX "/tests/public/")
-if(test_sources)
+if(test_sources AND STET_INTERNAL_TESTS)
   stet_add_tests(stet_tests 4 ${test_sources})
   target_link_libraries(stet_tests PRIVATE stet_objects)
 endif()
 if(public_test_sources)
-  stet_add_tests(stet_public_tests 1 ${public_test_sources})
+  stet_add_tests(stet_public_tests 2 ${public_test_sources})
   target_link_libraries(stet_public_tests PRIVATE stet::stet)
+  # A library for tests to open and close. Without unique symbols, which would keep it loaded.
+  add_library(stet_test_plugin MODULE tests/plugin/plugin.cpp)
+  target_link_libraries(stet_test_plugin PRIVATE stet::stet stet_options)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_compile_options(stet_test_plugin PRIVATE -fno-gnu-unique)
+  endif()
+  add_dependencies(stet_public_tests stet_test_plugin)
+  target_compile_definitions(stet_public_tests PRIVATE STET_TEST_PLUGIN="$<TARGET_FILE:stet_test_plugin>")
+  # Once more with every trace's first call, and every audit, checked against the same code run eagerly.
+  if(NOT STET_SANITIZE)
+    add_test(NAME stet_public_tests_verified COMMAND stet_public_tests --gtest_brief=1
+             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(stet_public_tests_verified PROPERTIES TIMEOUT 1200 ENVIRONMENT "STET_VERIFY=1")
+  endif()
 endif()
 
-# Once more with every trace's first call, and every audit, checked against the same code run eagerly.
-if(public_test_sources)
-  add_test(NAME stet_public_tests_verified COMMAND stet_public_tests --gtest_brief=1
-           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(stet_public_tests_verified PROPERTIES TIMEOUT 1200 ENVIRONMENT "STET_VERIFY=1")
-endif()
+# Random programs over the public interface, for 20 seconds; a program of its own, so that it can run for longer elsewhere.
+file(GLOB random_program_sources CONFIGURE_DEPENDS tests/random/*.cpp)
+add_executable(stet_random_programs ${random_program_sources})
+target_link_libraries(stet_random_programs PRIVATE stet_options stet::stet)
+add_test(NAME ${STET_TEST_PREFIX}random_programs COMMAND stet_random_programs )
+set_tests_properties(${STET_TEST_PREFIX}random_programs PROPERTIES TIMEOUT 600)
 
-# Below core/ sizes cannot be compared with ==: the file compiles, and with the comparison in it does not.
-set(dim_comparison ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR} tests/layers/dim_comparison.cpp)
-add_test(NAME dim_questions COMMAND ${dim_comparison} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-add_test(NAME dim_comparison COMMAND ${dim_comparison} -DCOMPARE WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-set_tests_properties(dim_comparison PROPERTIES PASS_REGULAR_EXPRESSION "no match for .*operator==")
-
-add_test(NAME layers COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/check-layers.sh ${PROJECT_SOURCE_DIR} ${STET_LAYERS})
-
-# From an installed prefix, as a stranger uses it. A sanitizer's run time would have to be in the stranger's program.
+# What no sanitizer changes.
 if(NOT STET_SANITIZE)
+  # Below core/ sizes cannot be compared with ==: the file compiles, and with the comparison in it does not.
+  set(dim_comparison ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR} tests/layers/dim_comparison.cpp)
+  add_test(NAME dim_questions COMMAND ${dim_comparison} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME dim_comparison COMMAND ${dim_comparison} -DCOMPARE WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(dim_comparison PROPERTIES PASS_REGULAR_EXPRESSION "no match for .*operator==")
+
+  # Programs that must compile, and some that must not.
+  add_test(NAME compile COMMAND sh ${PROJECT_SOURCE_DIR}/tests/compile/run.sh ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
+
+  add_test(NAME layers COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/check-layers.sh ${PROJECT_SOURCE_DIR} ${STET_LAYERS})
+
+  # From an installed prefix, as a stranger uses it. A sanitizer's run time would have to be in the stranger's program.
   add_test(NAME install COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR}
            ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
   set_tests_properties(install PROPERTIES TIMEOUT 600)
@@ -56,11 +82,13 @@ if(NOT STET_SANITIZE)
   add_test(NAME docs COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/run.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}
            ${CMAKE_CXX_COMPILER})
   set_tests_properties(docs PROPERTIES TIMEOUT 600)
+  # What `make docs` makes is what the pages have.
+  add_test(NAME docs_fresh COMMAND sh ${PROJECT_SOURCE_DIR}/docs/generate.sh ${PROJECT_BINARY_DIR} --check)
 endif()
 
 # Examples that check themselves, and are quick.
 if(STET_EXAMPLES)
   foreach(example retracing tour)
-    add_test(NAME example_${example} COMMAND example_${example})
+    add_test(NAME ${STET_TEST_PREFIX}example_${example} COMMAND example_${example})
   endforeach()
 endif()

@@ -1,24 +1,28 @@
 #!/bin/sh
-# generate.sh <build folder>: makes the parts of docs/ that come from commands. A block that follows a line
+# generate.sh <build folder> [--check]: makes the parts of docs/ that come from commands. A block that follows a line
 #   <!-- made by: stet … -->
 # is replaced by what the command prints. `stet+` runs a stet built with the line of docs/one_op.md's example added to the
-# table of elementwise ops, in a copy of the tree.
+# table of elementwise ops, in a copy of the tree. With --check nothing is written: pages that would change are named, and
+# `stet+`, which takes a build of its own, is left alone.
 set -eu
 build=$(cd "$1" && pwd)
+check=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The example of docs/one_op.md, as a stranger would add it.
-line=$(sed -n 's/^+\(STET_UNARY(.*\)$/\1/p' "$root/docs/one_op.md")
-mkdir "$work/tree"
-(cd "$root" && tar cf - CMakeLists.txt CMakePresets.json cmake stet docs/generate.sh) | (cd "$work/tree" && tar xf -)
-awk -v line="$line" '{ print } /^STET_UNARY\(  relu,/ { print line }' "$root/stet/ops/elementwise.def" \
-  > "$work/tree/stet/ops/elementwise.def"
-CCACHE_BASEDIR="$work"
-export CCACHE_BASEDIR
-cmake -S "$work/tree" --preset release -B "$work/build" -DSTET_TESTS=OFF -DSTET_EXAMPLES=OFF > "$work/log" 2>&1
-cmake --build "$work/build" --target stet_command >> "$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+if [ -z "$check" ]; then
+  # The example of docs/one_op.md, as a stranger would add it.
+  line=$(sed -n 's/^+\(STET_UNARY(.*\)$/\1/p' "$root/docs/one_op.md")
+  mkdir "$work/tree"
+  (cd "$root" && tar cf - CMakeLists.txt CMakePresets.json cmake stet docs/generate.sh) | (cd "$work/tree" && tar xf -)
+  awk -v line="$line" '{ print } /^STET_UNARY\(  relu,/ { print line }' "$root/stet/ops/elementwise.def" \
+    > "$work/tree/stet/ops/elementwise.def"
+  CCACHE_BASEDIR="$work"
+  export CCACHE_BASEDIR
+  cmake -S "$work/tree" --preset release -B "$work/build" -DSTET_TESTS=OFF -DSTET_EXAMPLES=OFF > "$work/log" 2>&1
+  cmake --build "$work/build" --target stet_command >> "$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+fi
 
 # Constants of 16 equal lanes are written once, and what does not help a reader is left out.
 cat > "$work/shorten" <<'END'
@@ -32,11 +36,12 @@ s/<\(\(float\|i32\|i64\|double\) [^,>]*\)\(, \1\)\{3,\}>/splat(\1)/g
 END
 
 render() {
-  awk -v build="$build" -v plus="$work/build" -v shorten="$work/shorten" '
+  awk -v check="$check" -v build="$build" -v plus="$work/build" -v shorten="$work/shorten" '
     /^<!-- made by: / {
       print
       command = $0
       sub(/^<!-- made by: /, "", command); sub(/ -->$/, "", command)
+      if (command ~ /^stet\+ / && check != "") next
       if (command ~ /^stet\+ /) { sub(/^stet\+/, plus "/stet", command) } else { sub(/^stet/, build "/stet", command) }
       fence = 1
       if (command ~ / ops$/) fence = 0
@@ -50,6 +55,13 @@ render() {
       next
     }
     { print }' "$1" > "$work/page"
-  cp "$work/page" "$1"
+  if [ -z "$check" ]; then
+    cp "$work/page" "$1"
+  elif ! diff "$1" "$work/page"; then
+    echo "docs/$(basename "$1") is not what its commands print now: make docs"
+    stale=1
+  fi
 }
+stale=0
 for page in one_op.md ops.md; do render "$root/docs/$page"; done
+exit $stale

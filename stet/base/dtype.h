@@ -125,9 +125,11 @@ struct DTypeOf<double> {
 };
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
+namespace inside {
 template <class T>
 concept Element = requires {
   DTypeOf<T>::value;
 };
+}  // namespace inside
 
 }  // namespace stet

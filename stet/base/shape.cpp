@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "stet/base/error.h"
+#include "stet/base/inside.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -145,6 +146,8 @@ bool identical(const Shape& a, const Shape& b) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
+
+namespace inside {
 
 int normalize_axis(std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
@@ -414,4 +417,5 @@ std::vector<Dim> dense_strides(const Shape& shape) {
   return strides;
 }
 
+}  // namespace inside
 }  // namespace stet

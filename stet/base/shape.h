@@ -67,6 +67,8 @@ class STET_API Shape {
 STET_API bool identical(const Shape&, const Shape&);
 STET_API std::ostream& operator<<(std::ostream&, const Shape&);
 
+namespace inside {
+
 /// Axis -rank..rank-1 as 0..rank-1, else Problem("axis 2 is out of range for rank 2; allowed are -2 to 1").
 int normalize_axis(std::int64_t axis, int rank);
 /// Every axis normalized, sorted; a repeated one is a Problem.
@@ -144,4 +146,5 @@ Dim convolve(const ConvolvedAxis&, const Reason&);
 /// Row-major strides in elements.
 std::vector<Dim> dense_strides(const Shape&);
 
+}  // namespace inside
 }  // namespace stet

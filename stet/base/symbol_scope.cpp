@@ -3,6 +3,7 @@
 
 #include "stet/base/dim.h"
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 #include "stet/base/polynomial.h"
 #include "stet/base/text.h"
 
@@ -42,12 +43,16 @@ void append_once(std::vector<Fact>& facts, Fact fact) {
   const bool is_there = std::any_of(facts.begin(), facts.end(), [&](const Fact& other) {
     return other.relation == fact.relation && identical(other.left, fact.left) && identical(other.right, fact.right);
   });
-  if (!is_there) facts.push_back(std::move(fact));
+  if (is_there) return;
+  fact.reason.asker = kept(fact.reason.asker);  // it may be the name of a function that ends before
+  fact.reason.where = kept(fact.reason.where);
+  facts.push_back(std::move(fact));
 }
 
 [[noreturn]] void late(const Dim& dim, const std::string& wish, Where where) {
-  throw TraceError(error_text(text("size ", dim, " depends on values and is not known while tracing, so ", wish), where,
-                              "use the size as a Dim in ops, or make the decision with cond() or while_loop()"));
+  throw TraceError(
+      error_text(text("size ", dim, " depends on values and is not known while tracing, so ", wish), where,
+                 "use the size as a Dim in ops; to decide by it, compare a tensor of it: cond(tensor(size) > 4, …)"));
 }
 
 [[noreturn]] void unknown(const Dim& dim, const std::string& wish, Where where) {

@@ -351,11 +351,22 @@ void provide_code(Program& program) {
       steps.push_back(kernel);
     }
   // Matrix products find their code themselves; asking for it here compiles it beside the rest.
+  struct Product {
+    cpu::GemmStep* step;
+    std::size_t begin, end;  // of its requests
+  };
+  std::vector<Product> products;
   for (Step* step : all)
-    if (auto* gemm = dynamic_cast<cpu::GemmStep*>(step))
+    if (auto* gemm = dynamic_cast<cpu::GemmStep*>(step)) {
+      std::size_t begin = requests.size();
       for (cpu::CodeRequest& request : gemm->code()) requests.push_back(std::move(request));
-  std::vector<void*> code = cpu::load_code(requests);
+      products.push_back({gemm, begin, requests.size()});
+    }
+  std::vector<cpu::Code> code = cpu::shared_code(requests);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i]->set_code(code[i]);
+  for (const Product& product : products)
+    product.step->hold_code({code.begin() + static_cast<std::ptrdiff_t>(product.begin),
+                             code.begin() + static_cast<std::ptrdiff_t>(product.end)});
 }
 
 }  // namespace stet

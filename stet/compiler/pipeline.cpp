@@ -1,6 +1,7 @@
 #include "stet/compiler/pipeline.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "stet/compiler/lower.h"
@@ -8,6 +9,8 @@
 
 namespace stet {
 namespace {
+
+std::atomic<bool> verified_default{STET_CHECKED_KERNELS != 0};
 
 constexpr Pass pass_table[] = {
     {"simplify", simplify_graph},
@@ -45,6 +48,9 @@ Graph with_children(const Graph& given, const Pass& pass) {
 }
 
 }  // namespace
+
+bool verified_passes() { return verified_default.load(std::memory_order_relaxed); }
+void set_verified_passes(bool verified) { verified_default.store(verified, std::memory_order_relaxed); }
 
 std::span<const Pass> passes() { return pass_table; }
 

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "stet/compiler/verified_passes.h"
 #include "stet/ir/graph.h"
 #include "stet/runtime/program.h"
 
 namespace stet {
 
-/// A pass returns a new graph that computes the same. Its header says why it exists and why it stands where it does.
+/// A pass returns a new graph that computes the same. Its declaration below says why it exists and why it stands where it
+/// does.
 struct Pass {
   const char* name;
   Graph (*run)(const Graph&);
@@ -22,12 +24,8 @@ std::span<const Pass> passes();
 struct CompileOptions {
   /// Names of passes to leave out. Every pass may be left out, and so may "plan".
   std::vector<std::string> without = {};
-  /// Verify the graph after each pass. Default: in debug builds.
-#ifdef NDEBUG
-  bool verify = false;
-#else
-  bool verify = true;
-#endif
+  /// Verify the graph after each pass.
+  bool verify = verified_passes();
   /// Called with the graph after each pass ("start" before the first).
   std::function<void(const char* pass, const Graph&)> observe = {};
 };
@@ -43,7 +41,7 @@ struct CompileReport {
 std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& options = {},
                                  CompileReport* report = nullptr);
 
-// --- the passes, one file each
+// --- the passes
 
 /// Removes what changes nothing: simplifies bodies, drops inputs that they do not read, and reshapes, transposes and
 /// broadcasts to what is already there. First, so that later passes see fewer and plainer nodes.

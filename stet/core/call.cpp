@@ -1,6 +1,7 @@
 #include "stet/core/call.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,10 @@ Where line_of(std::span<const In> operands) {
 
 // --- numbers
 
-/// The type that C++ numbers take beside operands of `type`.
-DType number_type(DType type, const In& number) {
-  if (number.kind() == In::Kind::real) return is_floating(type) ? type : DType::f32;
-  return type == DType::bool_ && number.dtype() != DType::bool_ ? DType::i32 : type;
+/// The type that a number of type `number` takes beside operands of `type`.
+DType number_type(DType type, DType number) {
+  if (is_floating(number)) return is_floating(type) ? type : DType::f32;
+  return type == DType::bool_ && number != DType::bool_ ? DType::i32 : type;
 }
 
 Operand number_operand(const In& number, DType dtype) {
@@ -70,54 +71,68 @@ Operand number_operand(const In& number, DType dtype) {
 
 Tensor scalar_tensor(const Operand& number) { return creation::copied(number.dtype, &number.bits, 1, Shape(), {}); }
 
+// Numbers are C++ numbers, and tensors made from them (TensorNode::weak). In a map both take the type of the tensors
+// beside them; among themselves their own types promote, and the result is a number again.
+
+/// Numbers among the operands take the type of the others.
+bool adapts_numbers(const OpDef& op) { return op.kind == Kind::map && op.body; }
+/// The condition of a selection has nothing to say about the type of what is selected.
+std::size_t first_typed(const OpDef& op) { return op.dtypes.result == DTypeRule::selected ? 1 : 0; }
+
+/// What the operands that are not numbers promote to; none if all are numbers.
+std::optional<DType> tensor_type(const OpDef& op, std::span<const Operand> operands) {
+  std::optional<DType> type;
+  for (std::size_t i = first_typed(op); i < operands.size(); ++i)
+    if (const TensorNode* node = operands[i].tensor; node && !node->weak)
+      type = type ? promote(*type, node->dtype) : node->dtype;
+  return type;
+}
+
 /// The types that C++ numbers take: in a map beside tensors theirs, elsewhere their own.
-void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out) {
-  bool adapts = op.kind == Kind::map && op.body;
-  // The condition of a selection has nothing to say about the type of what is selected.
-  std::size_t first = op.dtypes.result == DTypeRule::selected ? 1 : 0;
-  bool any_tensor = false;
-  DType type = DType::bool_;
-  for (std::size_t i = first; i < given.size(); ++i)
-    if (given[i].kind() == In::Kind::tensor) {
-      DType one = out[i].tensor->dtype;
-      type = any_tensor ? promote(type, one) : one;
-      any_tensor = true;
-    }
-  if (!any_tensor) {
-    // Numbers alone: C++ types promote like tensors.
-    for (std::size_t i = first; i < given.size(); ++i) type = promote(type, given[i].dtype());
-  }
+void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand> out, std::optional<DType> type) {
+  std::size_t first = first_typed(op);
+  DType alone = DType::bool_;
+  for (std::size_t i = first; !type && i < given.size(); ++i)
+    alone = promote(alone, out[i].tensor ? out[i].tensor->dtype : given[i].dtype());
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].kind() == In::Kind::tensor) continue;
-    bool own = !adapts || i < first;
-    out[i].dtype = own ? given[i].dtype() : any_tensor ? number_type(type, given[i]) : type;
+    bool own = !adapts_numbers(op) || i < first;
+    out[i].dtype = own ? given[i].dtype() : type ? number_type(*type, given[i].dtype()) : alone;
   }
 }
 
-/// Scalars as tensors of the types that C++ numbers in their places would take.
-Tensor call_with_scalars(const OpDef& op, std::span<const In> given, AttributesView attributes) {
-  std::size_t first = op.dtypes.result == DTypeRule::selected ? 1 : 0;
-  std::optional<DType> type;
-  for (std::size_t i = first; i < given.size(); ++i)
-    if (given[i].kind() == In::Kind::tensor && !given[i].is_weak() && given[i].tensor().defined())
-      type = type ? promote(*type, given[i].tensor().dtype()) : given[i].tensor().dtype();
-  std::vector<Tensor> cast_ones;
-  cast_ones.reserve(given.size());
-  std::vector<In> operands;
-  for (const In& in : given) {
-    bool adapts = in.is_weak() && type && op.kind == Kind::map && op.body;
-    if (!in.is_weak()) {
-      operands.push_back(in);
-    } else if (!adapts) {
-      operands.emplace_back(in.tensor(), in.where());
-    } else {
-      bool real = is_floating(in.tensor().dtype());
-      DType wanted = real && !is_floating(*type) ? DType::f32 : !real && *type == DType::bool_ ? DType::i32 : *type;
-      cast_ones.push_back(core_ops.cast(In(in.tensor(), in.where()), wanted));
-      operands.emplace_back(cast_ones.back(), in.where());
-    }
+/// A tensor that is a number, in another type.
+Tensor number_as(const In& number, DType dtype) {
+  const TensorNode& node = *number.tensor().node();
+  if (!node.traced) {
+    double real = 0;
+    std::int64_t integer = 0;
+    bool floating = is_floating(node.dtype);
+    convert_element(node.dtype, node.data, DType::f64, &real);
+    convert_element(node.dtype, node.data, DType::i64, &integer);
+    Operand checked = number_operand(floating ? In(real, number.where()) : In(integer, number.where()), dtype);
+    if (!tapes_open()) return scalar_tensor(checked);
   }
-  return call(op, operands, attributes);
+  return core_ops.cast(In(number.tensor(), number.where()), dtype);
+}
+
+/// The operands with all numbers that are tensors in the type they take beside `type`; empty if they have it already.
+std::vector<Tensor> adapted_numbers(const OpDef& op, std::span<const In> given, std::span<const Operand> operands,
+                                    DType type) {
+  std::vector<Tensor> out;
+  for (std::size_t i = first_typed(op); i < given.size(); ++i) {
+    const TensorNode* node = operands[i].tensor;
+    if (!node || !node->weak || node->dtype == number_type(type, node->dtype)) continue;
+    out.resize(given.size());
+    out[i] = number_as(given[i], number_type(type, node->dtype));
+  }
+  return out;
+}
+
+/// The result of an op on numbers alone is a number.
+Tensor number_if(bool numbers, const OpDef& op, Tensor out) {
+  bool keeps = op.dtypes.result != DTypeRule::fixed && op.dtypes.result != DTypeRule::compared;
+  return numbers && keeps && out.node()->rank == 0 ? creation::as_number(std::move(out)) : out;
 }
 
 /// Operands as tensors, for those who remember them.
@@ -232,22 +247,28 @@ void throw_run_error(const std::string& function, const Problem& problem, Where 
 }
 
 Tensor call(const OpDef& op, std::span<const In> given, AttributesView attributes) {
-  for (const In& in : given)
-    if (in.is_weak()) return call_with_scalars(op, given, attributes);
   ShortArray<Operand, 8> storage(given.size());
   std::span<Operand> operands(storage.data(), given.size());
+  bool weak = false;
   try {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].kind() != In::Kind::tensor) continue;
       const Tensor& tensor = given[i].tensor();
-      if (!tensor.defined())
-        throw Problem("an operand is an undefined tensor",
-                      "a default-made Tensor holds nothing: assign a value to it first. A gradient is undefined where "
-                      "the target does not depend on the source");
+      if (!tensor.defined()) throw Problem("an operand is an undefined tensor", advice_for_undefined(tensor));
       operands[i].tensor = tensor.node();
+      weak = weak || tensor.node()->weak;
     }
-    type_numbers(op, given, operands);
-    if (Trace* trace = current_trace()) return record(*trace, op, given, operands, attributes);
+    std::optional<DType> type = tensor_type(op, operands);
+    if (weak && type && adapts_numbers(op))
+      if (std::vector<Tensor> adapted = adapted_numbers(op, given, operands, *type); !adapted.empty()) {
+        std::vector<In> others(given.begin(), given.end());
+        for (std::size_t i = 0; i < given.size(); ++i)
+          if (adapted[i].defined()) others[i] = In(adapted[i], given[i].where());
+        return call(op, others, attributes);
+      }
+    type_numbers(op, given, operands, type);
+    bool numbers = !type && adapts_numbers(op);
+    if (Trace* trace = current_trace()) return number_if(numbers, op, record(*trace, op, given, operands, attributes));
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].kind() != In::Kind::tensor)
         operands[i] = number_operand(given[i], operands[i].dtype);
@@ -258,7 +279,7 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
     Tensor out = view ? run_view(op, operands[0], attributes, line_of(given))
                       : run_eager(op, operands, attributes, line_of(given));
     if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, {out});
-    return out;
+    return number_if(numbers, op, std::move(out));
   } catch (const IndexProblem& problem) {
     if (!open_frame().words) throw_user_error(op.name, op.operands, given, problem, line_of(given));
     // In the words of the function that the user called, who knows nothing of the ops it is made of.
@@ -270,7 +291,9 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
 }
 
 Tensor as_tensor(const In& operand, DType dtype) {
-  return operand.kind() == In::Kind::tensor ? operand.tensor() : scalar_tensor(number_operand(operand, dtype));
+  if (operand.kind() != In::Kind::tensor) return scalar_tensor(number_operand(operand, dtype));
+  const Tensor& tensor = operand.tensor();
+  return tensor.defined() && tensor.node()->weak ? number_as(operand, dtype) : tensor;
 }
 
 Tensor call_map(Expr body, std::span<const In> operands) {

@@ -18,7 +18,8 @@ inline Tensor call(const OpDef& op, std::initializer_list<In> operands, Attribut
 /// An expression over operands of exactly its operand types, broadcast: maps that have no row, such as derivatives.
 Tensor call_map(Expr body, std::span<const In> operands);
 
-/// The operand as a tensor: a number becomes a scalar of `dtype` (Problem when it is out of range).
+/// The operand as a tensor: a number, and a tensor made from one, becomes a scalar of `dtype` (Problem when it is out
+/// of range).
 Tensor as_tensor(const In& operand, DType dtype);
 
 /// While it lives, errors of this thread name the public function `name` and its caller's line, whatever ops it uses.

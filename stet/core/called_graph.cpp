@@ -374,15 +374,14 @@ std::shared_ptr<GradientPair> CalledGraph::pair_for(const std::vector<Tensor>& i
   return pairs_.back();
 }
 
-/// Ops that no result needs are in no program, but what they ask of sizes counts as it does eagerly.
-void CalledGraph::test_sizes(const std::vector<Tensor>& inputs) const {
+void test_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   Bindings bindings;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& shape = graph_.type(graph_.inputs[i]).shape;
+    const Shape& shape = graph.type(graph.inputs[i]).shape;
     for (int axis = 0; axis < shape.rank(); ++axis)
       if (std::optional<int> symbol = shape[axis].as_symbol()) bindings.bind(*symbol, inputs[i].node()->sizes[axis]);
   }
-  for (const InferCall::Check& check : graph_.checks) {
+  for (const InferCall::Check& check : graph.checks) {
     bool known = true;
     for (const Dim* side : {&check.fact.left, &check.fact.right})
       for (int symbol : side->symbols()) known = known && bindings.find(symbol);
@@ -397,7 +396,7 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   for (std::size_t i = 0; i < given.size(); ++i)
     followed.push_back(tapes > 0 && (is_variable(i) ? variables_[i].trainable() && is_floating(given[i].dtype())
                                                     : tapes_following(given[i]) > 0));
-  test_sizes(given);
+  test_sizes(graph_, given);
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
   if (seen && (tapes > 1 || has_late_sizes(graph_))) return replay(graph_, given);
   std::vector<Tensor> inputs;

@@ -3,12 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 #include "stet/ir/graph.h"
@@ -23,7 +24,7 @@ class RecentBindings {
 
  private:
   static constexpr std::size_t most = 8;
-  std::mutex guard_;
+  Lock guard_;
   std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
 };
 
@@ -33,6 +34,10 @@ struct GradientPairFacts {
   double milliseconds = 0;  // to make both
   std::uint64_t calls = 0;
 };
+
+/// Problem if the sizes of the first inputs break a check of the graph. Ops that no result needs are in no program, but
+/// what they ask of sizes counts as it does eagerly.
+void test_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
 class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
  public:
@@ -55,7 +60,6 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
  private:
   friend struct GradientPair;
   bool is_variable(std::size_t input) const { return input < variables_.size() && variables_[input].defined(); }
-  void test_sizes(const std::vector<Tensor>& inputs) const;
   std::vector<Tensor> run_plain(const std::vector<Tensor>& inputs);
   std::shared_ptr<struct GradientPair> pair_for(const std::vector<Tensor>& inputs, const std::vector<bool>& followed);
 
@@ -63,7 +67,7 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
   const Graph graph_;
   const std::vector<Variable> variables_;
   const std::size_t differentiable_;
-  mutable std::mutex guard_;  // of what follows; no host code runs under it
+  mutable Lock guard_;  // of what follows; no host code runs under it
   std::shared_ptr<Program> program_;
   std::vector<std::shared_ptr<struct GradientPair>> pairs_;
   RecentBindings recent_;

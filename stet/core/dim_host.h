@@ -8,6 +8,8 @@
 
 namespace stet {
 
+namespace inside {
+
 /// An integer beside a Dim in a comparison, with its line.
 struct DimNumber {
   Dim dim;
@@ -19,18 +21,20 @@ struct DimNumber {
 /// Compares integers, or asks the symbols' scope.
 STET_API bool compare(const Dim& left, Relation relation, const Dim& right, Where where);
 
-#define STET_DIM_COMPARISON(op, relation, first, second)      \
-  inline bool operator op(const Dim& a, const DimNumber& n) { \
-    const Dim& b = n.dim;                                     \
-    return compare(first, relation, second, n.where);         \
-  }                                                           \
-  inline bool operator op(const DimNumber& n, const Dim& b) { \
-    const Dim& a = n.dim;                                     \
-    return compare(first, relation, second, n.where);         \
-  }                                                           \
-  template <std::same_as<Dim> D>                              \
-  bool operator op(const D& a, const D& b) {                  \
-    return compare(first, relation, second, Where{});         \
+}  // namespace inside
+
+#define STET_DIM_COMPARISON(op, relation, first, second)              \
+  inline bool operator op(const Dim& a, const inside::DimNumber& n) { \
+    const Dim& b = n.dim;                                             \
+    return inside::compare(first, relation, second, n.where);         \
+  }                                                                   \
+  inline bool operator op(const inside::DimNumber& n, const Dim& b) { \
+    const Dim& a = n.dim;                                             \
+    return inside::compare(first, relation, second, n.where);         \
+  }                                                                   \
+  template <std::same_as<Dim> D>                                      \
+  bool operator op(const D& a, const D& b) {                          \
+    return inside::compare(first, relation, second, Where{});         \
   }
 STET_DIM_COMPARISON(==, Relation::equal, a, b)
 STET_DIM_COMPARISON(!=, Relation::not_equal, a, b)

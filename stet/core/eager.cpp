@@ -4,12 +4,13 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/ir/graph.h"
@@ -92,22 +93,16 @@ struct SlotSet {
   }
 };
 constexpr std::size_t set_count = 256;
+struct SlotSets {
+  std::array<SlotSet, set_count> of;
+};
 
 // initial-exec: one load instead of a call. The variable is one pointer, which fits the room kept for opened libraries.
-[[gnu::tls_model("initial-exec")]] constinit thread_local SlotSet* this_thread_sets = nullptr;
-
-[[gnu::noinline]] SlotSet* make_sets() {
-  struct Owner {
-    std::unique_ptr<std::array<SlotSet, set_count>> sets = std::make_unique<std::array<SlotSet, set_count>>();
-    ~Owner() { this_thread_sets = nullptr; }
-  };
-  thread_local Owner owner;
-  return this_thread_sets = owner.sets->data();
-}
+[[gnu::tls_model("initial-exec")]] constinit thread_local SlotSets* this_thread_sets = nullptr;
 
 SlotSet& set_for(std::uint64_t hash) {
-  SlotSet* sets = this_thread_sets ? this_thread_sets : make_sets();
-  return sets[hash >> 40 & (set_count - 1)];
+  SlotSets& sets = this_thread_sets ? *this_thread_sets : make_for_this_thread(this_thread_sets);
+  return sets.of[hash >> 40 & (set_count - 1)];
 }
 
 // --- the shared cache
@@ -128,11 +123,11 @@ struct ProgramKeyHash {
   }
 };
 struct Programs {
-  std::mutex guard;
+  Lock guard;
   std::unordered_map<ProgramKey, std::vector<std::shared_ptr<Program>>, ProgramKeyHash> known;
 };
 Programs& programs() {
-  static Programs* const all = new Programs;  // outlives every thread's last call
+  static Programs* const all = new Programs;  // never destroyed: see thread_end.h
   return *all;
 }
 

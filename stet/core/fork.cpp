@@ -184,6 +184,7 @@ ForkScope::ForkScope(Trace& trace)
       outer_(trace.innermost_),
       first_value_(trace.graph.nodes.size()),
       watched_(trace.watched_),
+      met_(trace.met_),
       readings_(trace.readings_),
       tapes_(mark_tapes()),
       checks_(trace.symbols_->checks().size()),
@@ -243,13 +244,8 @@ void ForkScope::dig_up(ValueId id) {
 }
 
 ValueId ForkScope::captured_again(ValueId known, const Tensor& dense, Where where) {
-  bool here = cursor_ < path_.size() && path_[cursor_].kind == PathItem::capture;
-  if (known >= 0) {
-    if (here && path_[cursor_].id == known) ++cursor_;
-    return known;
-  }
   const PathItem& item = next_item(PathItem::capture, where);
-  if (!same_elements(item.captured, dense)) did_something_else(where);
+  if (known >= 0 ? item.id != known : !same_elements(item.captured, dense)) did_something_else(where);
   return item.id;
 }
 
@@ -282,6 +278,7 @@ void ForkScope::mark_first_decision() {
     if (std::any_of(tapes_.begin(), tapes_.end(), [&](const TapeMark& outside) { return outside.tape == mark.tape; }))
       tapes_at_decision_.push_back(mark);
   watched_at_decision_ = trace_.watched_;
+  met_at_decision_ = trace_.met_;
 }
 
 /// What a tape follows from a decision on is a matter of one side, but the tape is outside of both.
@@ -337,8 +334,14 @@ void ForkScope::restore(const std::vector<TapeMark>& tapes) {
     variable.written = mark != variables_.end() && mark->second.written;
   }
   trace_.watched_ = watched_;
+  trace_.met_ = met_;
   return_tapes_to(tapes);
   trace_.symbols_->keep_checks(checks_);
+}
+
+void ForkScope::forget_sides() {
+  trace_.watched_ = watched_at_decision_;
+  trace_.met_ = met_at_decision_;
 }
 
 void ForkScope::begin_run(std::size_t prefix) {
@@ -366,11 +369,9 @@ PathEnd ForkScope::run_path(const std::function<Leaves()>& body, Where where) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    if (decisions_.empty()) throw;
     end.error = std::current_exception();
     end.error_text = error.what();
   } catch (...) {
-    if (decisions_.empty()) throw;
     end.error = std::current_exception();
     end.error_text = "an exception";
   }
@@ -405,7 +406,9 @@ Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
     PathEnd end = run_path(body, where);
     if (decisions_.empty()) {
       Leaves results = std::move(end.results);
+      std::exception_ptr error = end.error;
       unforked(std::move(end));
+      if (error) std::rethrow_exception(error);  // it ends a path of a scope further out, or the trace
       return results;
     }
     ends.push_back(std::move(end));
@@ -448,6 +451,7 @@ void check_structure(const std::string& function, const PathEnd& a, const PathEn
       ++tensor;
     } else if (x.kind == Leaf::variable ? x.state.id() != y.state.id() : x.bits != y.bits) {
       fail(x.kind == Leaf::number   ? "different C++ numbers"
+           : x.kind == Leaf::text   ? "different texts"
            : x.kind == Leaf::count  ? "vectors of different lengths"
            : x.kind == Leaf::object ? "different objects"
                                     : "different Variables");
@@ -469,6 +473,7 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   if (!model) std::rethrow_exception(ends.front().error);
   auto forked = std::make_shared<InnerScope>();
   forked->first_value = first_value_;
+  forked->readings = readings_inside_;
   std::size_t first_decision = ends.front().decisions.front().position;
   forked->prefix.assign(ends.front().path.begin(),
                         ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
@@ -503,13 +508,20 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   for (ValueId id : piece.results) forked->outputs.push_back(trace_.tensor_of(id));
   forked->results = model->results;
   std::size_t next = 0;
-  for (Leaf& leaf : forked->results)
-    if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = forked->outputs[next++];
+  for (std::size_t i = 0; i < forked->results.size(); ++i) {
+    Leaf& leaf = forked->results[i];
+    if (leaf.kind != Leaf::tensor || !leaf.value.defined()) continue;
+    // A number on all sides is a number; beside a tensor of its type on another side it is that tensor's equal.
+    bool number = std::all_of(ends.begin(), ends.end(),
+                              [&](const PathEnd& end) { return end.error || end.results[i].value.node()->weak; });
+    leaf.value = forked->outputs[next++];
+    if (number) creation::as_number(leaf.value);
+  }
   for (std::uint64_t id : written) forked->written.emplace_back(id, piece.results[next++]);
   if (outer_ && trace_.repeats_sides()) repeat(ends, *forked, where);
   forked->last = std::move(ends.back());
   forked->last.results.clear();
-  trace_.watched_ = watched_at_decision_;
+  forget_sides();
   trace_.publish(*forked);
   if (outer_) outer_->add({.kind = PathItem::scope, .inner = forked});
   return forked->results;
@@ -522,6 +534,7 @@ void ForkScope::repeat(const std::vector<PathEnd>& ends, const InnerScope& forke
     once.last = end;
     return_tapes_to(tapes_);
     trace_.watched_ = watched_;
+    trace_.met_ = met_;
     trace_.readings_ = readings_;
     ForkScope again(trace_);
     again.follow(once, hoisted_, *body_, where);
@@ -546,11 +559,11 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
   } catch (const TraceError&) {
     throw;
   } catch (...) {
-    if (!known.last.error) throw;
+    if (!known.last.error || !known.forked()) throw;
   }
   if (!known.forked()) return results;
   restore(tapes_at_decision_);
-  trace_.watched_ = watched_at_decision_;
+  forget_sides();
   return known.results;
 }
 
@@ -568,6 +581,10 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
     ForkScope again(*this);
     results = again.follow(*inner, std::move(hoisted), body, where);
   }
+  // What it recorded is as open as what stands around it; when the inner scope ended, it was buried again.
+  std::vector<ValueId> recorded;
+  flatten(inner->prefix, 0, inner->prefix.size(), recorded);
+  for (ValueId id : recorded) innermost_->dig_up(id);
   if (inner->forked()) {
     for (ValueId id : inner->tail) innermost_->dig_up(id);
     publish(*inner);
@@ -586,10 +603,9 @@ void Trace::publish(const InnerScope& forked) {
   for (ValueId id : node.inputs) {
     inputs.push_back(tensor_of(id));
     // What the sides read of Variables is seen from here on: the tapes have forgotten what happened on the sides.
-    const Node& input = graph.node(id);
-    if (input.op != &alias_row) continue;
-    const auto& alias = input.attributes.as<AliasAttributes>();
-    if (alias.kind == AliasAttributes::read && alias.trainable) note_reading(inputs.back(), alias.variable);
+    if (!forked.readings.contains(id)) continue;
+    const auto& alias = graph.node(id).attributes.as<AliasAttributes>();
+    if (alias.trainable) note_reading(inputs.back(), alias.variable);
   }
   tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
 }

@@ -15,10 +15,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/core/tape.h"
 #include "stet/core/trace.h"
 
@@ -28,7 +30,7 @@ namespace stet {
 struct PathItem {
   enum Kind : std::uint8_t {
     node,
-    capture,  // a tensor from outside of the trace was met for the first time
+    capture,  // a tensor from outside of the trace was met for the first time on this path
     hoisted,  // a reading of a Variable by the scope that follows, see Trace::read_value
     scope,
   } kind = node;
@@ -68,6 +70,7 @@ struct InnerScope {
   Leaves results;
   std::vector<Tensor> outputs;  // of the branch
   std::vector<std::pair<std::uint64_t, ValueId>> written;
+  std::set<ValueId> readings;  // of Variables, that stand outside for what was read inside
 };
 
 /// A scope while its body runs.
@@ -91,10 +94,12 @@ class ForkScope {
   /// The node that was recorded at this point the last time; none when the path is new.
   ValueId replayed(const OpDef& op, const std::vector<ValueId>& inputs, const Attributes& attributes, Where where);
   /// The value that the tensor captured at this point was the last time. `known`: the tensor's own, if it has one;
-  /// otherwise its elements are given, and must be those of the last time.
+  /// otherwise its elements are given. It must be the tensor of the last time, or have its elements.
   ValueId captured_again(ValueId known, const Tensor& dense, Where where);
   /// The value of a reading that stands before this scope; `make` adds it to the graph when it is new.
   ValueId hoisted(const Reading& reading, const std::function<ValueId()>& make);
+  /// The reading was made inside of this scope, wherever it stands.
+  void note_reading_inside(ValueId id) { readings_inside_.insert(id); }
   /// A node of the path that is followed lives again until the scope ends, though it went into a branch.
   void dig_up(ValueId id);
   /// Tapes from outside record.
@@ -120,6 +125,8 @@ class ForkScope {
   PathEnd run_path(const std::function<Leaves()>& body, Where where);
   bool turn_last_decision();
   void restore(const std::vector<TapeMark>& tapes);
+  /// After the sides: what was met and watched on one of them is not, for what follows.
+  void forget_sides();
   void mark_first_decision();
   void check_limits(ValueId condition) const;
   void refuse_outer_watch(Where where) const;
@@ -141,15 +148,18 @@ class ForkScope {
   bool follows_ = false;         // a path that is known in full
   std::vector<ValueId> dug_up_;  // buried nodes on the path that is followed
   std::map<Reading, ValueId> hoisted_;
+  std::set<ValueId> readings_inside_;
   std::size_t ends_ = 0;
   // As it was when the scope began.
   std::size_t first_value_;
   std::map<const TensorNode*, ValueId> watched_;
+  std::set<const TensorNode*> met_;
   std::map<std::pair<std::uint64_t, ValueId>, int> readings_;
   std::unordered_map<std::uint64_t, VariableMark> variables_;
   std::vector<TapeMark> tapes_;
   std::vector<TapeMark> tapes_at_decision_;  // at the first one of this run
   std::map<const TensorNode*, ValueId> watched_at_decision_;
+  std::set<const TensorNode*> met_at_decision_;
   std::size_t checks_;
   int symbols_;
 };

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 #include "stet/base/text.h"
 #include "stet/core/ambient.h"
 #include "stet/core/call.h"
@@ -33,13 +34,17 @@ double milliseconds_since(Clock::time_point start) {
 /// Functions called inside a trace are run in place; one that calls itself would never end.
 class InlinedCall {
  public:
-  InlinedCall(const std::string& function, Where where) {
-    if (++depth > most) {
-      --depth;
-      throw TraceError(
-          error_text(text("'", function, "' is called inside itself more than ", most, " deep while being traced"),
-                     where, "a traced function cannot recurse on tensors; write a loop over sizes or numbers"));
-    }
+  InlinedCall(const std::string& function, const Leaves& arguments, Where where) {
+    if (++depth <= most) return;
+    --depth;
+    const bool counts =
+        std::any_of(arguments.begin(), arguments.end(), [](const Leaf& leaf) { return leaf.kind == Leaf::number; });
+    throw TraceError(error_text(
+        text("'", function, "' is called inside itself more than ", most, " deep while being traced"), where,
+        counts ? text("a recursion on C++ numbers is unrolled into the trace, at most ", most,
+                      " deep: check that it ends, or write it as a loop")
+               : "a recursion that a tensor ends has no end while tracing, where both sides of an if (tensor) are "
+                 "taken; write a loop over sizes or numbers"));
   }
   ~InlinedCall() { --depth; }
 
@@ -64,7 +69,7 @@ struct FunctionBase::State {
   ArgumentNames arguments;
   FunctionOptions options;
   HostFunction host{name, arguments, options};
-  TraceCache cache{name, options};
+  TraceCache cache{name, options, host.where};
 
   void check_arguments(const Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
   /// Against the promise; UserError naming argument and both types.
@@ -96,8 +101,10 @@ void FunctionBase::State::check_arguments(const Leaves& leaves, const std::vecto
     if (leaves[i].kind == Leaf::tensor && !leaves[i].value.defined()) what = "tensor";
     if (leaves[i].kind == Leaf::variable && !leaves[i].state.defined()) what = "Variable";
     if (what)
-      throw UserError(error_text(text(name, ": ", arguments.of(owners[i]), " is an undefined ", what), call_where,
-                                 "assign a value to it before the call"));
+      throw UserError(error_text(text(name, ": ", arguments.of(owners[i], leaves[i].path), " is an undefined ", what),
+                                 call_where,
+                                 leaves[i].value.is_no_gradient() ? advice_for_undefined(leaves[i].value)
+                                                                  : "assign a value to it before the call"));
   }
 }
 
@@ -159,6 +166,7 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
     entry->types.push_back(text(traced.dtype, traced.shape.substitute(sizes)));
   }
   entry->collect_hidden();
+  entry->measure();
   entry->next_audit = options.audit.after(1);
   return entry;
 }
@@ -166,8 +174,9 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
 std::shared_ptr<Entry> FunctionBase::State::audited(std::shared_ptr<Entry> entry, MissedCall call) {
   std::uint64_t number = entry->calls.load(std::memory_order_relaxed) + 1;
   std::uint64_t due = entry->next_audit.load(std::memory_order_relaxed);
+  if (number < due) return entry;
   // Whoever moves the mark audits; other threads go on meanwhile.
-  if (number < due || !entry->next_audit.compare_exchange_strong(due, options.audit.after(number))) return entry;
+  if (!entry->next_audit.compare_exchange_strong(due, options.audit.after(number))) return entry;
   bool turned = (number & (number - 1)) == 0 && __builtin_ctzll(number) % 2 == 1;
   std::optional<RunDifference> found = host.changed_since(*entry, call.leaves, call.owners, turned);
   if (!found) return entry;
@@ -193,8 +202,10 @@ FunctionBase::FunctionBase(std::string_view name, std::size_t arity, HostCode bo
     : state_(std::make_shared<State>()) {
   state_->host.body = std::move(body);
   state_->options = std::move(options);
-  state_->host.where = where;
-  std::size_t open = name.find('(');
+  state_->host.where = kept(where);
+  std::string made_up;  // without a name, where it was made is what tells it from others
+  if (name.empty()) name = made_up = text("function", at_line(where));
+  std::size_t open = made_up.empty() ? name.find('(') : std::string_view::npos;
   state_->name = std::string(name.substr(0, open));
   if (open != std::string_view::npos) {
     std::string word;
@@ -236,11 +247,11 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   state.check_arguments(leaves, owners, where);
   if (!state.options.signature.empty()) state.check_signature(leaves, owners, where);
   if (current_trace()) {
-    InlinedCall guard(state.name, where);
+    InlinedCall guard(state.name, leaves, where);
     return take_results(current_trace()->run_scope([&] { return state.host.body(leaves); }, where), results);
   }
   if (VariableOverlay* overlay = VariableOverlay::current(); overlay && overlay->runs_functions_eagerly()) {
-    InlinedCall guard(state.name, where);
+    InlinedCall guard(state.name, leaves, where);
     return take_results(state.host.body(leaves), results);
   }
   std::vector<Tensor> tensors = tensors_of(leaves, where);
@@ -249,9 +260,11 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   MissedCall missed{state.name, state.arguments, leaves, owners, key, tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(missed, [&](bool) { return state.make_entry(missed); });
+  if (!entry) return take_results(state.host.body(leaves), results);  // too many traces: OnLimit::eager
   bool first = entry->calls.load(std::memory_order_relaxed) == 0;
   bool check = verifies_all() && (first || entry->audit_is_due());
   entry = state.audited(std::move(entry), missed);
+  if (!entry) return take_results(state.host.body(leaves), results);
   if (check && !entry->stale) verify_call(*entry, state.host, missed, first);
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
@@ -290,6 +303,7 @@ void FunctionBase::check(Leaves leaves, std::vector<int> owners, Where where) co
   if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
   MissedCall call{state.name, state.arguments, leaves, owners, key, tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(call, [&](bool) { return state.make_entry(call); });
+  if (!entry) return;  // such calls run eagerly
   verify_call(*entry, state.host, call, true);
 }
 

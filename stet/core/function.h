@@ -17,12 +17,21 @@
 
 namespace stet {
 
+/// What a call does that no trace fits when as many are kept as may be.
+enum class OnLimit : std::uint8_t {
+  evict,  // it is traced; a trace that is cheap to make again and has not served for long is forgotten, with a warning
+  eager,  // its host code runs eagerly, as if the function were not traced; a warning says so once
+  error   // it is a RetraceError
+};
+
 struct FunctionOptions {
   /// A promise about the tensor arguments, one per tensor: then there is one trace, calls that break the promise are
   /// UserErrors, and host code may not decide by sizes that it leaves unknown (TraceError).
   std::vector<TensorSpec> signature = {};
-  /// Traces kept; beyond that the one that served fewest calls goes, with a warning.
-  int max_traces = 16;
+  /// Traces kept, and the memory that they may take together, roughly: programs, code and what they captured.
+  int max_traces = 64;
+  std::int64_t max_bytes = std::int64_t{512} << 20;
+  OnLimit on_limit = OnLimit::evict;
   /// When host code is run again to see whether it would still do the same.
   Audit audit = {};
   OnStale on_stale = OnStale::warn;
@@ -44,24 +53,24 @@ class STET_API FunctionBase {
 
  protected:
   /// Runs the callable on leaves and flattens what it returns.
-  using HostCode = std::function<Leaves(const Leaves&)>;
+  using HostCode = std::function<inside::Leaves(const inside::Leaves&)>;
   FunctionBase(std::string_view name, std::size_t arity, HostCode body, FunctionOptions options, Where where);
   /// What a call gave: the structure of the results, and the tensors in it.
   struct Results {
-    const Leaves* form = nullptr;
-    ResultTensors tensors = {};
+    const inside::Leaves* form = nullptr;
+    inside::ResultTensors tensors = {};
     std::shared_ptr<const void> owner = {};  // of the form, where it is not kept otherwise until the next call
   };
   /// Serves a call whose like this thread has served just before. False: nothing was done.
-  bool hit(const LeafViews& arguments, Results& results, Where where) const;
-  void call(Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
-  void check(Leaves arguments, std::vector<int> leaf_arguments, Where where) const;
+  bool hit(const inside::LeafViews& arguments, Results& results, Where where) const;
+  void call(inside::Leaves arguments, std::vector<int> leaf_arguments, Results& results, Where where) const;
+  void check(inside::Leaves arguments, std::vector<int> leaf_arguments, Where where) const;
 
  private:
   /// UserError naming the operation if this Function was moved from.
   const std::shared_ptr<State>& state(const char* what, Where where = {}) const;
   /// What host code that ran in place gave.
-  static void take_results(Leaves given, Results& results);
+  static void take_results(inside::Leaves given, Results& results);
 
   std::shared_ptr<State> state_;
 };
@@ -78,9 +87,8 @@ class Function<R(A...)> : public FunctionBase {
                 "a traced function takes its parameters by value or const&: writing to an argument would happen while "
                 "tracing only; return the new value instead");
   static_assert((structure::Known<std::remove_cvref_t<A>> && ...),
-                "an argument of a traced function is a Tensor, a Variable, a number, a handle, or a tuple, pair, "
-                "vector or aggregate "
-                "(with STET_FIELDS) of them");
+                "an argument of a traced function is a Tensor, a Variable, a number, an enumerator, a std::string, a "
+                "handle, or a tuple, pair, vector, array, optional or aggregate (with STET_FIELDS) of them");
 
  public:
   Function(std::string_view name, std::function<R(A...)> callable, FunctionOptions options = {},
@@ -88,12 +96,12 @@ class Function<R(A...)> : public FunctionBase {
       : FunctionBase(name, sizeof...(A), erased(std::move(callable)), options, where) {}
 
   R operator()(A... arguments, Where where = Where::here()) const {
-    LeafViews views;
+    inside::LeafViews views;
     (structure::Of<std::remove_cvref_t<A>>::view(arguments, views), ...);
     Results results;
     if (!hit(views, results, where)) miss(results, where, arguments...);
     if constexpr (!std::is_void_v<R>) {
-      LeafReader reader(*results.form, results.tensors.begin());
+      inside::LeafReader reader(*results.form, results.tensors.begin());
       return structure::Of<R>::read(reader);
     }
   }
@@ -112,8 +120,8 @@ class Function<R(A...)> : public FunctionBase {
     call(std::move(leaves), std::move(owners), results, where);
   }
   /// The arguments as leaves, and for each leaf the number of its argument.
-  static std::pair<Leaves, std::vector<int>> flattened(const std::remove_cvref_t<A>&... arguments) {
-    Leaves leaves;
+  static std::pair<inside::Leaves, std::vector<int>> flattened(const std::remove_cvref_t<A>&... arguments) {
+    inside::Leaves leaves;
     std::vector<int> owners;
     int number = 0;
     [[maybe_unused]] auto one = [&](const auto& argument) {
@@ -124,10 +132,10 @@ class Function<R(A...)> : public FunctionBase {
     return {std::move(leaves), std::move(owners)};
   }
   static HostCode erased(std::function<R(A...)> callable) {
-    return [callable = std::move(callable)](const Leaves& leaves) {
-      LeafReader reader(leaves);
+    return [callable = std::move(callable)](const inside::Leaves& leaves) {
+      inside::LeafReader reader(leaves);
       std::tuple<std::remove_cvref_t<A>...> arguments{structure::Of<std::remove_cvref_t<A>>::read(reader)...};
-      Leaves out;
+      inside::Leaves out;
       if constexpr (std::is_void_v<R>)
         std::apply(callable, std::move(arguments));
       else
@@ -138,7 +146,10 @@ class Function<R(A...)> : public FunctionBase {
 };
 
 template <class F>
-struct CallSignature : CallSignature<decltype(&F::operator())> {};
+struct CallSignature {};
+template <class F>
+requires requires { &F::operator(); }
+struct CallSignature<F> : CallSignature<decltype(&F::operator())> {};
 template <class C, class R, class... A>
 struct CallSignature<R (C::*)(A...) const> {
   using type = R(A...);
@@ -163,11 +174,23 @@ Function<typename CallSignature<std::decay_t<F>>::type> function(std::string_vie
                                                                  Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
 }
+/// Without a name, messages call it by its place: "function at train.cpp:12".
+template <PlainCallable F>
+Function<typename CallSignature<std::decay_t<F>>::type> function(F&& callable, FunctionOptions options = {},
+                                                                 Where where = Where::here()) {
+  return {"", std::forward<F>(callable), options, where};
+}
 /// For a generic or overloaded callable: function<Tensor(Tensor)>("f(x)", …).
 template <class Signature, class F>
 requires(!PlainCallable<F>) Function<Signature> function(std::string_view name, F&& callable,
                                                          FunctionOptions options = {}, Where where = Where::here()) {
   return {name, std::forward<F>(callable), options, where};
+}
+
+template <class Signature, class F>
+requires(!PlainCallable<F>) Function<Signature> function(F&& callable, FunctionOptions options = {},
+                                                         Where where = Where::here()) {
+  return {"", std::forward<F>(callable), options, where};
 }
 
 /// f.verify(arguments…), which also names the line of the call.
@@ -187,10 +210,11 @@ class STET_API NoRetrace {
 
 struct RetraceEvent {
   std::string function;
-  int trace = 0;  // its number, from 2
+  int trace = 0;  // its number; 0: none was made, the call ran eagerly (OnLimit::eager)
   std::string explanation;
 };
-/// Called, instead of writing the explanation to stderr, after every retrace. An empty function brings stderr back.
+/// Called, instead of writing the explanation to stderr, after every retrace, and once when functions are made anew in
+/// a loop. What it throws is written to stderr: the call is served. An empty function brings stderr back.
 STET_API void on_retrace(std::function<void(const RetraceEvent&)> listener);
 
 }  // namespace stet

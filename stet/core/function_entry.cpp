@@ -17,7 +17,9 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   std::vector<LeafKey> out;
   for (const Leaf& leaf : leaves) {
     LeafKey key{.kind = leaf.kind, .dtype = leaf.dtype, .bits = leaf.bits};
-    if (leaf.kind == Leaf::tensor) key = {.kind = leaf.kind, .dtype = leaf.value.dtype(), .rank = leaf.value.rank()};
+    if (leaf.kind == Leaf::tensor)
+      key = {
+          .kind = leaf.kind, .dtype = leaf.value.dtype(), .rank = leaf.value.rank(), .bits = leaf.value.node()->weak};
     // By identity: host code may keep things by Variable, as optimizers keep their slots.
     if (leaf.kind == Leaf::variable)
       key = {
@@ -35,9 +37,12 @@ std::string described(const Leaf& leaf) {
       return text("Variable ", leaf.state.dtype(), leaf.state.shape());
     case Leaf::object:
       return leaf.body ? leaf.body->description() : "nothing";
+    case Leaf::text:
+      return text('"', leaf.label, '"');
     case Leaf::count:
-      return text(leaf.bits, " elements");
+      return text(leaf.bits, leaf.bits == 1 ? " element" : " elements");
     default:
+      if (!leaf.label.empty()) return leaf.label;
       if (leaf.dtype == DType::bool_) return leaf.bits ? "true" : "false";
       if (leaf.dtype == DType::i64) return text(static_cast<std::int64_t>(leaf.bits));
       if (leaf.dtype == DType::f32) return text(static_cast<float>(value_of(leaf.bits, leaf.dtype).real));
@@ -51,6 +56,49 @@ std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const s
   for (const Tensor& tensor : tensors) concrete.push_back({tensor.node()->size_span(), {}});
   for (const std::vector<std::int64_t>& sizes : hidden_sizes) concrete.push_back({sizes, {}});
   return program->accepts(concrete, {});
+}
+
+bool Entry::fits(const std::vector<std::vector<std::int64_t>>& sizes) const {
+  std::vector<ConcreteInput> concrete;
+  for (const std::vector<std::int64_t>& one : sizes) concrete.push_back({one, {}});
+  for (const std::vector<std::int64_t>& one : hidden_sizes) concrete.push_back({one, {}});
+  if (concrete.size() != program->inputs.size()) return false;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i].size() != static_cast<std::size_t>(program->inputs[i].shape.rank())) return false;
+  return program->accepts(concrete, {}).has_value();
+}
+
+namespace {
+
+/// As measured on training steps of some hundred nodes.
+constexpr std::size_t bytes_per_node = 700, bytes_per_step = 5000, bytes_per_bound_step = 300, bound_plans = 8;
+
+std::size_t bytes_of(const Graph& whole) {
+  std::size_t bytes = 0;
+  std::vector<const Graph*> open{&whole};
+  while (!open.empty()) {
+    const Graph& graph = *open.back();
+    open.pop_back();
+    bytes += graph.nodes.size() * bytes_per_node;
+    for (const Node& node : graph.nodes) {
+      if (node.op == &constant_row) bytes += node.attributes.as<ConstantAttributes>().bytes.size();
+      if (node.op->kind != Kind::branch) continue;
+      const auto& branch = node.attributes.as<BranchAttributes>();
+      open.push_back(branch.yes.get());
+      open.push_back(branch.no.get());
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void Entry::measure() {
+  bytes =
+      sizeof(Entry) + bytes_of(graph) + program->steps.size() * (bytes_per_step + bound_plans * bytes_per_bound_step);
+  for (const Trace::HiddenInput& input : hidden)
+    if (input.captured.defined())
+      bytes += static_cast<std::size_t>(input.captured.node()->element_count() * size_of(input.captured.dtype()));
 }
 
 std::vector<Fact> Entry::broken_facts(const std::vector<Tensor>& tensors) const {
@@ -102,13 +150,13 @@ class VariableLocks {
  public:
   explicit VariableLocks(const std::vector<CallVariables::Held>& held) : held_(held) {
     for (const CallVariables::Held& one : held_) {
-      std::shared_mutex& guard = standing_in(*one.state).guard;
+      SharedLock& guard = standing_in(*one.state).guard;
       one.exclusive ? guard.lock() : guard.lock_shared();
     }
   }
   ~VariableLocks() {
     for (const CallVariables::Held& one : held_) {
-      std::shared_mutex& guard = standing_in(*one.state).guard;
+      SharedLock& guard = standing_in(*one.state).guard;
       one.exclusive ? guard.unlock() : guard.unlock_shared();
     }
   }

@@ -3,13 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "stet/base/inside.h"
+#include "stet/base/lock.h"
 #include "stet/core/called_graph.h"
 #include "stet/core/structure.h"
 #include "stet/core/trace.h"
@@ -25,7 +26,7 @@ struct LeafKey {
   Leaf::Kind kind = Leaf::tensor;
   DType dtype = DType::f32;
   int rank = 0;
-  std::uint64_t bits = 0;  // number: its value; count: elements; object and Variable: identity
+  std::uint64_t bits = 0;  // number: its value; count: elements; object and Variable: identity; tensor: 1 if weak
   bool operator==(const LeafKey&) const = default;
 };
 std::vector<LeafKey> keys_of(const Leaves& leaves);
@@ -51,6 +52,7 @@ struct Entry : TracedRun {
   std::vector<std::vector<std::int64_t>> hidden_sizes;
   CallVariables variables;
   double trace_milliseconds = 0, compile_milliseconds = 0;
+  std::size_t bytes = 0;  // of memory that it takes, roughly: measure() fills it in
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> next_audit{UINT64_MAX};  // the number of the next call that is audited
   std::atomic<bool> stale = false;                    // an audit said so, and it serves on
@@ -66,6 +68,10 @@ struct Entry : TracedRun {
   std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings) {
     return recent_.bound_to(*program, bindings);
   }
+  /// Whether tensors of these sizes obey the facts; leaves are not looked at.
+  bool fits(const std::vector<std::vector<std::int64_t>>& sizes) const;
+  /// Fills in `bytes`: the graph, the program with its code, what it captured, and as many bound plans as are kept.
+  void measure();
   /// The trace as tapes see it, made when it is first asked for.
   std::shared_ptr<CalledGraph> under_tapes(const std::string& function);
   std::vector<GradientPairFacts> pairs() const;
@@ -76,7 +82,7 @@ struct Entry : TracedRun {
 
  private:
   RecentBindings recent_;
-  mutable std::mutex under_tapes_guard_;
+  mutable Lock under_tapes_guard_;
   std::shared_ptr<CalledGraph> under_tapes_;
 };
 

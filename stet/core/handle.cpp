@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "stet/base/inside.h"
+
 namespace stet {
 namespace {
 std::atomic<std::uint64_t> last_object{0};

@@ -9,7 +9,7 @@
 
 #include "stet/base/export.h"
 
-namespace stet {
+namespace stet::inside {
 
 /// An object with an identity of its own: no two of a process ever share a number, whatever addresses they had. A
 /// copied or moved body is another object.
@@ -44,4 +44,4 @@ concept Handle = requires(const T& handle, std::shared_ptr<Body> body) {
   { T::from_body(body) } -> std::same_as<T>;
 };
 
-}  // namespace stet
+}  // namespace stet::inside

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
+#include "stet/base/thread_end.h"
 #include "stet/core/tensor_node.h"
 
 namespace stet {
@@ -15,26 +17,27 @@ constexpr std::size_t sets = 16, ways = 4;
 struct Slots {
   std::array<std::array<HitSlot, ways>, sets> of;
   std::uint32_t clock = 0;
+  std::uint64_t swept = 0;  // the epoch at which the slots of older ones were emptied
 };
 
-// A plain pointer costs one load; the owner beside it frees the slots when the thread ends.
+// A plain pointer costs one load.
 [[gnu::tls_model("initial-exec")]] constinit thread_local Slots* slots = nullptr;
-struct SlotsOwner {
-  std::unique_ptr<Slots> owned;
-  ~SlotsOwner() { slots = nullptr; }
-};
 
-Slots& slots_of_this_thread() {
-  if (!slots) {
-    thread_local SlotsOwner owner;
-    owner.owned = std::make_unique<Slots>();
-    slots = owner.owned.get();
-  }
-  return *slots;
+Slots& slots_of_this_thread() { return slots ? *slots : make_for_this_thread(slots); }
+
+/// Traces that were dropped must not live on in slots that nobody looks at. Their destructors may run user's code,
+/// which may come here again.
+void empty_stale(Slots& all, std::uint64_t epoch) {
+  if (all.swept == epoch) return;
+  all.swept = epoch;
+  for (auto& set : all.of)
+    for (HitSlot& slot : set)
+      if (slot.function != 0 && slot.epoch != epoch) HitSlot gone = std::exchange(slot, HitSlot());
 }
 
 std::uint64_t word_of(const TensorNode& node) {
-  return static_cast<std::uint64_t>(node.dtype) << 8 | static_cast<std::uint64_t>(node.rank);
+  return std::uint64_t{node.weak} << 16 | static_cast<std::uint64_t>(node.dtype) << 8 |
+         static_cast<std::uint64_t>(node.rank);
 }
 
 bool matches(const HitSlot& slot, const LeafViews& leaves) {
@@ -63,10 +66,7 @@ HitSlot* find_hit(std::uint64_t function, const LeafViews& leaves) {
   std::uint64_t epoch = current_epoch.load(std::memory_order_acquire);
   for (HitSlot& slot : slots->of[function % sets]) {
     if (slot.function != function) continue;
-    if (slot.epoch != epoch) {
-      slot = HitSlot();
-      continue;
-    }
+    if (slot.epoch != epoch) continue;
     if (!matches(slot, leaves)) continue;
     slot.last_use = ++slots->clock;
     return &slot;
@@ -79,6 +79,7 @@ std::uint64_t hit_epoch() { return current_epoch.load(std::memory_order_acquire)
 void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& leaves, std::shared_ptr<Entry> entry,
                   std::shared_ptr<const BoundProgram> bound) {
   if (leaves.size() > LeafViews::most) return;
+  empty_stale(slots_of_this_thread(), current_epoch.load(std::memory_order_acquire));
   Slots& all = slots_of_this_thread();
   HitSlot* oldest = nullptr;
   for (HitSlot& slot : all.of[function % sets])
@@ -101,15 +102,12 @@ void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& lea
   made.bound = std::move(bound);
   made.leaf_count = static_cast<std::uint32_t>(leaves.size());
   made.last_use = ++all.clock;
-  *oldest = std::move(made);
+  std::swap(*oldest, made);
 }
 
 void forget_hits() {
-  current_epoch.fetch_add(1, std::memory_order_acq_rel);
-  if (!slots) return;
-  for (auto& set : slots->of)
-    for (HitSlot& slot : set)
-      if (slot.function != 0) slot = HitSlot();
+  std::uint64_t now = current_epoch.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (slots) empty_stale(*slots, now);
 }
 
 }  // namespace stet

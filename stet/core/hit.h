@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "stet/base/inside.h"
 #include "stet/core/function_entry.h"
 
 namespace stet {
@@ -31,8 +32,8 @@ std::uint64_t hit_epoch();
 /// `epoch` is that of before the entry was looked up.
 void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& leaves, std::shared_ptr<Entry> entry,
                   std::shared_ptr<const BoundProgram> bound);
-/// All slots of all threads stop counting: a trace was dropped. This thread's are emptied now, the others' when they
-/// are met.
+/// All slots of all threads stop counting: a trace was dropped. This thread's are emptied now, another's when it next
+/// remembers a call. Not to be called with a lock held: traces may end here, and with them what they captured.
 void forget_hits();
 
 }  // namespace stet

@@ -54,6 +54,7 @@ TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners,
       const Tensor& tensor = given[i].value;
       traced[i].value = trace.add_argument(
           {tensor.dtype(), argument_shape(trace, tensor, static_cast<std::size_t>(tensors), symbol, settings, named)});
+      if (tensor.node()->weak) creation::as_number(traced[i].value);
       ++tensors;
     }
   out.arguments = static_cast<std::size_t>(tensors);
@@ -64,7 +65,9 @@ TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners,
   for (Leaf& leaf : results)
     if (leaf.kind == Leaf::tensor) {
       leaf.undefined = !leaf.value.defined();
-      if (!leaf.undefined) trace.graph.results.push_back(trace.lift(leaf.value, where));
+      if (leaf.undefined) continue;
+      trace.graph.results.push_back(trace.lift(leaf.value, where));
+      leaf.weak = leaf.value.node()->weak;
       leaf.value = Tensor();
     }
   for (std::uint64_t id : trace.variable_order()) {
@@ -138,8 +141,11 @@ void HostFunction::refuse(const TracedRun& first, const RunDifference& found, co
 std::optional<RunDifference> HostFunction::changed_since(const TracedRun& known, const Leaves& leaves,
                                                          const std::vector<int>& owners, bool turned) const {
   VariableOverlay dropped;
+  // With the sizes that it was traced with: others may obey its facts and raise questions that it did not have.
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < known.argument_symbols; ++i) sizes.push_back(known.graph.scope->symbol_hint(i).value_or(0));
   try {
-    return difference_between(known, run(leaves, owners, {.yes_first = !turned, .audit = true}));
+    return difference_between(known, run(leaves, owners, {.sizes = &sizes, .yes_first = !turned, .audit = true}));
   } catch (const std::exception& error) {
     std::string text = error.what();
     return RunDifference{"no exception", "an exception: " + text.substr(0, text.find('\n')), {}};

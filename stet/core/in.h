@@ -11,15 +11,15 @@
 namespace stet {
 
 /// A number that is an input of the program, where a C++ number would be part of the trace: `Scalar rate` as a
-/// parameter takes any value without tracing again. In ops it behaves like a C++ number: it takes the other operands'
-/// type.
+/// parameter takes any real (or, called with one, any integer) without tracing again. In ops it behaves like a C++
+/// number: it takes the other operands' type. It is a Tensor made from a double or std::int64_t, and nothing more.
 class Scalar {
  public:
-  template <Number T>
+  template <inside::Number T>
   Scalar(T value)
       : value_(std::is_floating_point_v<T> ? Tensor(static_cast<double>(value))
                                            : Tensor(static_cast<std::int64_t>(value))) {}
-  /// An f64 or i64 tensor without axes.
+  /// A tensor made from a double or std::int64_t.
   explicit Scalar(Tensor value) : value_(std::move(value)) {}
   const Tensor& tensor() const { return value_; }
 
@@ -37,11 +37,9 @@ class In {
   In(const Variable& v, Where w = Where::here()) : kind_(Kind::tensor), where_(w), read_(v.read(w)) {
     value_.tensor = nullptr;
   }
-  In(const Scalar& s, Where w = Where::here()) : kind_(Kind::tensor), weak_(true), where_(w) {
-    value_.tensor = &s.tensor();
-  }
+  In(const Scalar& s, Where w = Where::here()) : In(s.tensor(), w) {}
   In(const Dim& d, Where w = Where::here()) : kind_(Kind::size), dtype_(DType::i64), where_(w) { value_.size = &d; }
-  template <Number T>
+  template <inside::Number T>
   In(T v, Where w = Where::here())
       : kind_(std::is_floating_point_v<T> ? Kind::real : Kind::integer), dtype_(type_of<T>()), where_(w) {
     if constexpr (std::is_floating_point_v<T>)
@@ -53,8 +51,6 @@ class In {
   }
 
   Kind kind() const { return kind_; }
-  /// A scalar tensor that takes the other operands' type, as a number would.
-  bool is_weak() const { return weak_; }
   bool is_number() const { return kind_ == Kind::integer || kind_ == Kind::real; }
   const Tensor& tensor() const { return value_.tensor ? *value_.tensor : read_; }
   const Dim& size() const { return *value_.size; }
@@ -82,7 +78,6 @@ class In {
   Kind kind_;
   DType dtype_ = DType::f32;
   bool beyond_i64_ = false;
-  bool weak_ = false;
   union {
     const Tensor* tensor;
     const Dim* size;

@@ -1,9 +1,12 @@
 // Tensors as text, as NumPy writes arrays.
 #include <algorithm>
+#include <charconv>
+#include <climits>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -19,13 +22,152 @@ constexpr std::int64_t most_elements = 1000;  // more are shortened
 constexpr std::int64_t edge = 3;              // entries shown at each end of a shortened axis
 constexpr std::size_t line_width = 75;
 
+constexpr int most_digits = 8;  // after the point, of the numbers of an array
+
+/// A finite number as decimal digits: 0.d1d2d3… times ten to the power of `point`.
+struct Digits {
+  bool negative = false;
+  std::string digits;
+  int point = 0;
+};
+
+/// The fewest digits that read back as the same element.
+Digits shortest_digits(double v, DType dtype) {
+  char written[64];
+  if (dtype == DType::f32 || dtype == DType::f64) {
+    std::to_chars_result end =
+        dtype == DType::f32
+            ? std::to_chars(written, written + sizeof written, static_cast<float>(v), std::chars_format::scientific)
+            : std::to_chars(written, written + sizeof written, v, std::chars_format::scientific);
+    *end.ptr = 0;
+  } else {
+    auto bits = [&](double value) {
+      std::uint64_t out = 0;
+      convert_element(DType::f64, &value, dtype, &out);
+      return out;
+    };
+    for (int precision = 0; precision < 9; ++precision) {
+      std::snprintf(written, sizeof written, "%.*e", precision, v);
+      if (bits(std::strtod(written, nullptr)) == bits(v)) break;
+    }
+  }
+  Digits out;
+  out.negative = std::signbit(v);
+  const char* exponent = std::strchr(written, 'e');
+  for (const char* c = written; c != exponent; ++c)
+    if (*c >= '0' && *c <= '9') out.digits += *c;
+  while (out.digits.size() > 1 && out.digits.back() == '0') out.digits.pop_back();
+  out.point = v == 0 ? 1 : std::atoi(exponent + 1) + 1;
+  return out;
+}
+
+/// "-12.5", "3.": all digits, or rounded to `most` after the point, without zeros at the end.
+std::string positional(double v, DType dtype, int most) {
+  Digits d = shortest_digits(v, dtype);
+  int fraction = static_cast<int>(d.digits.size()) - d.point;
+  std::string out;
+  // Numbers of an array are exact before the point; one alone has zeros behind its shortest digits.
+  if (fraction > most || (fraction < 0 && most != INT_MAX)) {
+    char rounded[512];
+    std::snprintf(rounded, sizeof rounded, "%#.*f", fraction > most ? most : 0, v);
+    out = rounded;
+    if (fraction < 0) return out;
+    out.erase(out.find_last_not_of('0') + 1);
+    return out;
+  }
+  if (d.negative) out += '-';
+  auto point = static_cast<std::size_t>(std::max(d.point, 0));
+  out += point == 0 ? "0" : (d.digits + std::string(point, '0')).substr(0, point);
+  out += '.';
+  if (d.point < 0) out += std::string(static_cast<std::size_t>(-d.point), '0');
+  if (d.digits != "0" && d.digits.size() > point) out += d.digits.substr(point);
+  return out;
+}
+
+/// "1.25e+10": all digits of the fraction, or rounded to `most`; exact digits up to `least`.
+std::string scientific(double v, DType dtype, int most, int least, std::size_t exponent_digits) {
+  Digits d = shortest_digits(v, dtype);
+  std::string whole(1, d.digits[0]), fraction = d.digits.substr(1);
+  int exponent = d.point - 1;
+  if (static_cast<int>(fraction.size()) > most || static_cast<int>(fraction.size()) < least) {
+    char rounded[64];
+    int digits = static_cast<int>(fraction.size()) > most ? most : least;
+    std::snprintf(rounded, sizeof rounded, "%#.*e", digits, std::fabs(v));
+    const char* at = std::strchr(rounded, 'e');
+    whole = rounded[0];
+    fraction = std::string(static_cast<const char*>(rounded) + 2, at);
+    fraction.erase(fraction.find_last_not_of('0') + 1);
+    exponent = std::atoi(at + 1);
+  }
+  fraction.resize(std::max(fraction.size(), static_cast<std::size_t>(least)), '0');
+  std::string power = std::to_string(std::abs(exponent));
+  if (power.size() < exponent_digits) power.insert(0, exponent_digits - power.size(), '0');
+  return text(d.negative ? "-" : "", whole, ".", fraction, "e", exponent < 0 ? "-" : "+", power);
+}
+
+/// How the floating numbers of an array are written: all with as many digits as the one that needs most, points below
+/// each other, exponents where magnitudes differ too much. NumPy's FloatingFormat.
+class FloatingFormat {
+ public:
+  FloatingFormat(const std::vector<double>& values, DType dtype) : dtype_(dtype) {
+    double largest = 0, smallest = INFINITY;
+    for (double v : values)
+      if (std::isfinite(v) && v != 0) {
+        largest = std::max(largest, std::fabs(v));
+        smallest = std::min(smallest, std::fabs(v));
+      }
+    scientific_ = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1000));
+    for (double v : values) {
+      if (!std::isfinite(v)) continue;
+      std::string one = scientific_ ? scientific(v, dtype, most_digits, 0, 2) : positional(v, dtype, most_digits);
+      std::size_t point = one.find('.'), end = std::min(one.find('e'), one.size());
+      left_ = std::max(left_, point);
+      right_ = std::max(right_, end - point - 1);
+      if (scientific_) exponent_ = std::max(exponent_, one.size() - end - 2);
+    }
+    digits_ = static_cast<int>(right_);
+    if (scientific_) right_ += exponent_ + 2;
+    for (double v : values)
+      if (!std::isfinite(v)) {
+        std::size_t needed = std::isnan(v) || v > 0 ? 3 : 4;
+        if (left_ + right_ + 1 < needed) left_ = needed - right_ - 1;
+      }
+  }
+
+  std::string operator()(double v) const {
+    if (!std::isfinite(v)) {
+      std::string name = std::isnan(v) ? "nan" : v < 0 ? "-inf" : "inf";
+      return std::string(left_ + right_ + 1 - name.size(), ' ') + name;
+    }
+    std::string out = scientific_ ? scientific(v, dtype_, digits_, digits_, exponent_) : positional(v, dtype_, digits_);
+    std::size_t point = out.find('.');
+    std::size_t behind = right_ - (out.size() - point - 1);
+    return std::string(left_ - point, ' ') + out + std::string(behind, ' ');
+  }
+
+ private:
+  DType dtype_;
+  bool scientific_ = false;
+  int digits_ = 0;
+  std::size_t left_ = 0, right_ = 0;  // characters on either side of the point
+  std::size_t exponent_ = 0;          // digits of it
+};
+
 class Printer {
  public:
-  explicit Printer(const TensorNode& node) : node_(node), shortened_(node.element_count() > most_elements) {
-    collect(0, 0);
-    choose_format();
-  }
+  explicit Printer(const TensorNode& node) : node_(node), shortened_(node.element_count() > most_elements) {}
+
   std::string str() {
+    if (node_.rank == 0) return alone();
+    if (node_.element_count() == 0) return "[]";
+    collect(0, 0);
+    if (is_floating(node_.dtype)) {
+      std::vector<double> values;
+      for (std::int64_t offset : shown_) values.push_back(value(offset));
+      floating_.emplace(values, node_.dtype);
+    } else {
+      for (std::int64_t offset : shown_) width_ = std::max(width_, integer(offset).size());
+    }
     std::string out;
     write(0, 0, out);
     return out;
@@ -47,6 +189,27 @@ class Printer {
     convert_element(node_.dtype, node_.data + offset * size_of(node_.dtype), DType::f64, &out);
     return out;
   }
+  std::string integer(std::int64_t offset) const {
+    std::int64_t out = 0;
+    convert_element(node_.dtype, node_.data + offset * size_of(node_.dtype), DType::i64, &out);
+    if (node_.dtype == DType::bool_) return out ? node_.rank > 0 ? " True" : "True" : "False";
+    return std::to_string(out);
+  }
+
+  /// One number is written with all its digits.
+  std::string alone() const {
+    if (!is_floating(node_.dtype)) return integer(0);
+    double v = value(0), size = std::fabs(v);
+    if (std::isnan(v)) return "nan";
+    if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
+    if (v == 0 || (size >= 1e-4 && size < 1e16)) {
+      std::string out = positional(v, node_.dtype, INT_MAX);
+      return out.back() == '.' ? out + "0" : out;
+    }
+    std::string out = scientific(v, node_.dtype, INT_MAX, 0, 2);
+    if (std::size_t point = out.find(".e"); point != std::string::npos) out.erase(point, 1);
+    return out;
+  }
 
   void collect(int axis, std::int64_t offset) {
     if (axis == node_.rank) {
@@ -56,116 +219,49 @@ class Printer {
     for_each(axis, [&](std::int64_t i, bool) { collect(axis + 1, offset + i * node_.strides[axis]); });
   }
 
-  /// Digits after the point that all shown values need, at most 8; exponents where magnitudes differ too much.
-  void choose_format() {
-    if (is_floating(node_.dtype)) {
-      double largest = 0, smallest = INFINITY;
-      for (std::int64_t offset : shown_) {
-        double v = std::fabs(value(offset));
-        if (!std::isfinite(v) || v == 0) continue;
-        largest = std::max(largest, v);
-        smallest = std::min(smallest, v);
-      }
-      scientific_ = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1000 * 1e3));
-      for (std::int64_t offset : shown_) {
-        double v = value(offset);
-        if (std::isfinite(v)) digits_ = std::max(digits_, digits_needed(v));
-      }
-    }
-    for (std::int64_t offset : shown_) width_ = std::max(width_, element(offset).size());
-  }
-
-  int significant() const {
-    return node_.dtype == DType::f64 ? 16 : node_.dtype == DType::f32 ? 8 : node_.dtype == DType::f16 ? 4 : 3;
-  }
-  int digits_needed(double v) const {
-    char shortest[64];
-    // The fewest digits that read back as the same element.
-    int precision = 1;
-    for (; precision < significant(); ++precision) {
-      std::snprintf(shortest, sizeof shortest, "%.*e", precision - 1, v);
-      if (same_element(std::strtod(shortest, nullptr), v)) break;
-    }
-    std::snprintf(shortest, sizeof shortest, "%.*e", precision - 1, v);
-    int exponent = std::atoi(std::strchr(shortest, 'e') + 1);
-    int needed = scientific_ ? precision - 1 : precision - 1 - exponent;
-    return std::clamp(needed, 0, 8);
-  }
-  bool same_element(double a, double b) const {
-    std::uint64_t x = 0, y = 0;
-    convert_element(DType::f64, &a, node_.dtype, &x);
-    convert_element(DType::f64, &b, node_.dtype, &y);
-    return x == y;
-  }
-
   std::string element(std::int64_t offset) const {
-    const std::byte* at = node_.data + offset * size_of(node_.dtype);
-    if (node_.dtype == DType::bool_) return *at == std::byte{0} ? "False" : "True";
-    if (!is_floating(node_.dtype)) {
-      std::int64_t integer = 0;
-      convert_element(node_.dtype, at, DType::i64, &integer);
-      return std::to_string(integer);
-    }
-    double v = value(offset);
-    if (std::isnan(v)) return "nan";
-    if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
-    char text[64];
-    if (scientific_) {
-      std::snprintf(text, sizeof text, "%#.*e", digits_, v);  // "1.e+10": the point marks a floating number
-      return text;
-    }
-    int own = digits_needed(v);
-    std::snprintf(text, sizeof text, "%.*f", own, v);
-    std::string out = text;
-    if (own == 0) out += '.';
-    // Blanks for the digits it does not need, so that points stay below each other.
-    if (node_.rank > 0) out += std::string(static_cast<std::size_t>(digits_ - own), ' ');
-    return out;
+    if (floating_) return (*floating_)(value(offset));
+    std::string one = integer(offset);
+    return std::string(width_ - one.size(), ' ') + one;
+  }
+
+  void write_row(std::int64_t offset, std::string& out) const {
+    int axis = node_.rank - 1;
+    std::string indent(static_cast<std::size_t>(node_.rank), ' '), line = indent, rows;
+    std::size_t room = line_width - static_cast<std::size_t>(axis) - 1;
+    auto append = [&](const std::string& word) {
+      if (line.size() + word.size() > room && line.size() > indent.size()) {
+        rows += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+        line = indent;
+      }
+      line += word + " ";
+    };
+    for_each(axis, [&](std::int64_t i, bool skipped) {
+      if (skipped) append("...");
+      append(element(offset + i * node_.strides[axis]));
+    });
+    line.pop_back();  // the separator behind the last
+    out += "[" + (rows + line).substr(indent.size()) + "]";
   }
 
   void write(int axis, std::int64_t offset, std::string& out) const {
-    if (axis == node_.rank) {
-      std::string one = element(offset);
-      out += std::string(width_ - std::min(width_, one.size()), ' ') + one;
-      return;
-    }
+    if (axis + 1 == node_.rank) return write_row(offset, out);
+    std::string separator = std::string(static_cast<std::size_t>(node_.rank - axis - 1), '\n') +
+                            std::string(static_cast<std::size_t>(axis) + 1, ' ');
+    bool first = true;
     out += '[';
-    bool innermost = axis + 1 == node_.rank, first = true;
-    std::size_t line = out.size() - std::min(out.size(), out.rfind('\n') + 1);
     for_each(axis, [&](std::int64_t i, bool skipped) {
-      std::string indent(static_cast<std::size_t>(axis) + 1, ' ');
-      auto separate = [&] {
-        if (first) return;
-        if (!innermost) {
-          out += std::string(static_cast<std::size_t>(std::max(1, node_.rank - axis - 1)), '\n') + indent;
-          return;
-        }
-        if (line + width_ + 1 > line_width) {
-          out += "\n" + indent;
-          line = indent.size();
-        } else {
-          out += ' ';
-          ++line;
-        }
-      };
-      if (skipped) {
-        separate();
-        out += "...";
-        line += 3;
-        first = false;
-      }
-      separate();
-      write(axis + 1, offset + i * node_.strides[axis], out);
-      line += width_;
+      if (!first) out += separator;
+      if (skipped) out += "..." + separator;
       first = false;
+      write(axis + 1, offset + i * node_.strides[axis], out);
     });
     out += ']';
   }
 
   const TensorNode& node_;
   bool shortened_;
-  bool scientific_ = false;
-  int digits_ = 0;
+  std::optional<FloatingFormat> floating_;
   std::size_t width_ = 0;
   std::vector<std::int64_t> shown_;
 };

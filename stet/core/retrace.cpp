@@ -3,21 +3,26 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
-#include <mutex>
+#include <map>
+#include <optional>
 
+#include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/handle.h"
+#include "stet/core/retrace_fix.h"
 #include "stet/core/tensor_node.h"
 
 namespace stet {
 
-std::string ArgumentNames::of(int number) const {
+std::string ArgumentNames::of(int number, const std::string& path) const {
   auto at = static_cast<std::size_t>(number);
-  return at < names.size() ? text("argument ", number, " '", names[at], "'") : text("argument ", number);
+  if (at < names.size()) return text("argument ", number, " '", names[at], path, "'");
+  return text("argument ", number, path.empty() ? "" : text(" at '", path, "'"));
 }
-std::string ArgumentNames::in(int number) const {
+std::string ArgumentNames::in(int number, const std::string& path) const {
   auto at = static_cast<std::size_t>(number);
-  return at < names.size() ? names[at] : text("a", number);
+  return (at < names.size() ? names[at] : text("a", number)) + path;
 }
 
 std::string milliseconds_text(double milliseconds) {
@@ -38,48 +43,45 @@ std::size_t distance(const LeafKey& a, const LeafKey& b) {
   return std::size_t{a.dtype != b.dtype} + std::size_t{a.rank != b.rank} + std::size_t{a.bits != b.bits};
 }
 
-struct Difference {
-  std::string why, fix;
-};
-
 /// Why a leaf of this call does not fit a trace's; empty if it does.
-Difference difference(const LeafKey& traced, const LeafKey& now, bool scalar, const std::string& name) {
+std::string difference(const LeafKey& traced, const LeafKey& now) {
   if (traced == now) return {};
-  if (traced.kind != now.kind) return {"another kind of argument", "pass the same kind of value in every call"};
+  if (traced.kind != now.kind) return "another kind of argument";
   switch (now.kind) {
     case Leaf::tensor:
-      if (traced.dtype != now.dtype && scalar)
-        return {"another kind of number", text("pass integers or reals, not both, as ", name)};
-      if (traced.dtype != now.dtype)
-        return {"dtype changed", text("cast(", name, ", ", traced.dtype, ") before the call")};
-      return {"rank changed", text("reshape or expand_dims ", name, " to one rank before the call")};
+      if (traced.bits != now.bits)
+        return now.bits ? "a C++ number, which takes the type of what it meets" : "a tensor, no C++ number any more";
+      if (traced.dtype != now.dtype) return now.bits ? "another kind of number" : "dtype changed";
+      return "rank changed";
     case Leaf::variable:
-      return {"another Variable", text("pass the same Variable in every call, or its value as a Tensor")};
+      return "another Variable";
     case Leaf::number:
-      return {"the value of a C++ number changed, and is part of the trace",
-              text("declare the parameter as Scalar or Tensor instead of a C++ number: then ", name,
-                   " is an input of the program")};
+      return "the value of a C++ number changed, and is part of the trace";
+    case Leaf::text:
+      return "another text, which is part of the trace";
     case Leaf::object:
-      if (Body::object_of(traced.bits) == Body::object_of(now.bits))
-        return {"it was changed",
-                text("change ", name, " before its first call: each change needs a trace of its own")};
-      return {"another object", text("make ", name, " once and pass the same one in every call")};
+      return inside::Body::object_of(traced.bits) == inside::Body::object_of(now.bits) ? "it was changed"
+                                                                                       : "another object";
     default:
-      return {"another number of elements", text("pass as many in every call, or stack them into one Tensor")};
+      return "another number of elements";
   }
 }
 
-/// The facts about sizes that the call does not obey.
-void explain_facts(const MissedCall& call, const Entry& nearest, RetraceCause& out) {
-  for (const Fact& fact : nearest.broken_facts(call.tensors)) {
-    out.headline += explanation_line("size", text(fact, " does not hold any more; ", fact.reason.asker, " asked for it",
-                                                  at_line(fact.reason.where)));
-    out.cause += text(fact.reason.asker, at_line(fact.reason.where));
-    bool host = std::string_view(fact.reason.asker) == "host code";
-    out.fix =
-        host ? text("keep the size a Dim in host code", at_line(fact.reason.where), ", or let all calls agree in it")
-             : text("let all calls agree in these sizes, or pad to them");
+/// "x_0 is 7, y_1 is 3": the sizes of this call that a fact speaks of.
+std::string sizes_of(const Fact& fact, const MissedCall& call, const Entry& nearest) {
+  std::vector<std::string> out;
+  std::vector<int> wanted = fact.left.symbols(), more = fact.right.symbols();
+  wanted.insert(wanted.end(), more.begin(), more.end());
+  for (std::size_t i = 0; i < call.tensors.size(); ++i) {
+    const Shape& shape = nearest.program->inputs[i].shape;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      std::optional<int> symbol = shape[axis].as_symbol();
+      if (!symbol || std::count(wanted.begin(), wanted.end(), *symbol) == 0) continue;
+      std::erase(wanted, *symbol);  // once, where it stands for two axes
+      out.push_back(text(shape[axis], " is ", call.tensors[i].node()->sizes[axis]));
+    }
   }
+  return joined(out, ", ");
 }
 
 /// What host code did when it was traced and what it does now.
@@ -88,6 +90,12 @@ std::string stale_lines(const RunDifference& found) {
 }
 
 }  // namespace
+
+std::string RetraceCause::fix_lines() const {
+  std::string out;
+  for (std::size_t i = 0; i < fixes.size(); ++i) out += explanation_line(i == 0 ? "fix" : "", fixes[i]);
+  return out;
+}
 
 std::string stale_explanation(const MissedCall& call, const RunDifference& found, std::uint64_t number) {
   return text("stet: '", call.function, "' would be traced differently now (call ", number, " of its trace)",
@@ -100,7 +108,8 @@ std::string stale_explanation(const MissedCall& call, const RunDifference& found
                                "or choose {.on_stale = OnStale::retrace}"));
 }
 
-RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<Entry>>& entries, int trace) {
+RetraceCause cause_of(const MissedCall& call, std::span<const std::shared_ptr<Entry>> entries,
+                      std::span<const CallRecord> earlier, int trace) {
   RetraceCause out;
   // The nearest trace: the fewest differences; the latest among equals.
   std::size_t fewest = SIZE_MAX;
@@ -125,15 +134,24 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
     out.cause = "clear";
     return out;
   }
+  std::vector<Fix> fixes;
   const std::size_t leaves = call.leaves.size(), traced_leaves = out.nearest->types.size();
   for (std::size_t i = 0; i < std::min(leaves, traced_leaves); ++i) {
-    Difference found =
-        difference(out.nearest->key[i], call.key[i], call.leaves[i].scalar, call.arguments.in(call.owners[i]));
-    if (found.why.empty()) continue;
-    out.headline += explanation_line(call.arguments.of(call.owners[i]),
-                                     text(out.nearest->types[i], " -> ", described(call.leaves[i]), "   ", found.why));
-    out.cause += text(call.owners[i], found.why);
-    if (out.fix.empty()) out.fix = found.fix;
+    std::string why = difference(out.nearest->key[i], call.key[i]);
+    if (why.empty()) continue;
+    out.headline += explanation_line(call.arguments.of(call.owners[i], call.leaves[i].path),
+                                     text(out.nearest->types[i], " -> ", described(call.leaves[i]), "   ", why));
+    out.cause += text(call.owners[i], call.leaves[i].path, why);
+    Fix fix = fix_of_leaf(call, *out.nearest, i, earlier);
+    // Elements of one list have one fix.
+    auto same = std::find_if(fixes.begin(), fixes.end(), [&](const Fix& other) { return other.text == fix.text; });
+    if (same == fixes.end())
+      fixes.push_back(std::move(fix));
+    else if (same->change && fix.change)
+      same->change = [first = same->change, second = fix.change](CallRecord& record) {
+        first(record);
+        second(record);
+      };
     // What follows a vector of another length is other leaves.
     if (call.key[i].kind != out.nearest->key[i].kind || call.key[i].kind == Leaf::count) break;
   }
@@ -144,7 +162,17 @@ RetraceCause cause_of(const MissedCall& call, const std::vector<std::shared_ptr<
                                                               : "true -> false   no layer around the call trains");
     out.cause += "training";
   }
-  if (fewest == 0) explain_facts(call, *out.nearest, out);
+  if (fewest == 0) {
+    std::vector<Fact> broken = out.nearest->broken_facts(call.tensors);
+    for (const Fact& fact : broken) {
+      out.headline +=
+          explanation_line("size", text(fact, " does not hold any more: ", sizes_of(fact, call, *out.nearest), "; ",
+                                        fact.reason.asker, " asked for it", at_line(fact.reason.where)));
+      out.cause += text(fact.reason.asker, at_line(fact.reason.where));
+    }
+    fixes = fixes_of_sizes(call, *out.nearest, broken, earlier);
+  }
+  out.fixes = tried(fixes, call, earlier);
   return out;
 }
 
@@ -162,56 +190,93 @@ thread_local int forbidden = 0;
 
 template <class Event>
 struct Listener {
-  std::mutex guard;
-  std::function<void(const Event&)> call;
+  using Call = std::function<void(const Event&)>;
+  Lock guard;
+  std::shared_ptr<const Call> call;
+
+  void set(Call next) {
+    auto replaced = next ? std::make_shared<const Call>(std::move(next)) : nullptr;
+    std::lock_guard lock(guard);
+    std::swap(call, replaced);  // the old one ends after the lock
+  }
+  /// To the listener, or where there is none and `is_news` to stderr. What a listener throws goes there too: the call
+  /// that is told of is served, and an exception would lose its results.
+  void tell(const Event& event, bool is_news, const char* name) {
+    std::shared_ptr<const Call> listener;
+    {
+      std::lock_guard lock(guard);
+      listener = call;
+    }
+    if (!listener) {
+      if (is_news) std::cerr << event.explanation;
+      return;
+    }
+    std::string problem = "something that is no std::exception";
+    try {
+      return (*listener)(event);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    } catch (...) {
+    }
+    std::cerr << text("stet: the listener of ", name, " threw: ", problem, "\n", event.explanation);
+  }
 };
-Listener<RetraceEvent>& listener() {
-  static auto* const one = new Listener<RetraceEvent>;
+Listener<RetraceEvent>& retrace_listener() {
+  static auto* const one = new Listener<RetraceEvent>;  // never destroyed: see thread_end.h
   return *one;
 }
 Listener<StaleEvent>& stale_listener() {
-  static auto* const one = new Listener<StaleEvent>;
+  static auto* const one = new Listener<StaleEvent>;  // never destroyed: see thread_end.h
   return *one;
 }
 
+/// Functions by the line that made them.
+struct FunctionLines {
+  struct Line {
+    int ended = 0;
+    bool told = false;
+  };
+  Lock guard;
+  std::map<std::string, Line> lines;
+};
+FunctionLines& function_lines() {
+  static FunctionLines* const one = new FunctionLines;  // never destroyed: see thread_end.h
+  return *one;
+}
+constexpr int most_ended = 16;
+
 }  // namespace
 
-void tell_stale(const StaleEvent& event) {
-  std::function<void(const StaleEvent&)> call;
-  {
-    std::lock_guard lock(stale_listener().guard);
-    call = stale_listener().call;
-  }
-  if (call)
-    call(event);
-  else
-    std::cerr << event.explanation;
-}
-
-void on_stale(std::function<void(const StaleEvent&)> call) {
-  std::lock_guard lock(stale_listener().guard);
-  stale_listener().call = std::move(call);
-}
+void tell_stale(const StaleEvent& event) { stale_listener().tell(event, true, "on_stale"); }
+void on_stale(std::function<void(const StaleEvent&)> call) { stale_listener().set(std::move(call)); }
+void tell_retrace(const RetraceEvent& event, bool is_news) { retrace_listener().tell(event, is_news, "on_retrace"); }
+void on_retrace(std::function<void(const RetraceEvent&)> call) { retrace_listener().set(std::move(call)); }
 
 bool retraces_forbidden() { return forbidden > 0; }
 NoRetrace::NoRetrace() { ++forbidden; }
 NoRetrace::~NoRetrace() { --forbidden; }
 
-void tell_retrace(const RetraceEvent& event, bool is_news) {
-  std::function<void(const RetraceEvent&)> call;
-  {
-    std::lock_guard lock(listener().guard);
-    call = listener().call;
-  }
-  if (call)
-    call(event);
-  else if (is_news)
-    std::cerr << event.explanation;
+void note_function_ended(Where where) {
+  if (!where.known()) return;
+  std::lock_guard lock(function_lines().guard);
+  ++function_lines().lines[at_line(where, "")].ended;
 }
 
-void on_retrace(std::function<void(const RetraceEvent&)> call) {
-  std::lock_guard lock(listener().guard);
-  listener().call = std::move(call);
+void note_function_traced(const std::string& name, Where where) {
+  if (!where.known()) return;
+  {
+    std::lock_guard lock(function_lines().guard);
+    auto found = function_lines().lines.find(at_line(where, ""));
+    if (found == function_lines().lines.end() || found->second.ended < most_ended || found->second.told) return;
+    found->second.told = true;
+  }
+  tell_retrace({name, 1,
+                text("stet: tracing '", name, "' for another function made", at_line(where), "\n",
+                     explanation_line("functions", text(most_ended,
+                                                        " that were made there have been traced, and have "
+                                                        "ended: each traces anew")),
+                     explanation_line("fix", "make the function once, outside of the loop, and call that one"))},
+               true);
 }
 
 }  // namespace stet

@@ -24,7 +24,7 @@ STET_API Tracing tracing();
 
 namespace branches {
 /// Runs `body` as a fork scope of the open trace.
-STET_API Leaves run_scope(const std::function<Leaves()>& body, Where where);
+STET_API inside::Leaves run_scope(const std::function<inside::Leaves()>& body, Where where);
 STET_API bool may_fork();  // a trace is open on this thread
 STET_API bool truth(const In& condition, Where where);
 }  // namespace branches
@@ -37,9 +37,9 @@ template <class F>
 auto scope(F&& body, Where where = Where::here()) -> std::invoke_result_t<F> {
   using R = std::invoke_result_t<F>;
   if (!branches::may_fork()) return body();
-  Leaves results = branches::run_scope(
-      [&]() -> Leaves {
-        Leaves out;
+  inside::Leaves results = branches::run_scope(
+      [&]() -> inside::Leaves {
+        inside::Leaves out;
         if constexpr (std::is_void_v<R>)
           body();
         else
@@ -48,7 +48,7 @@ auto scope(F&& body, Where where = Where::here()) -> std::invoke_result_t<F> {
       },
       where);
   if constexpr (!std::is_void_v<R>) {
-    LeafReader reader(results);
+    inside::LeafReader reader(results);
     return structure::Of<R>::read(reader);
   }
 }

@@ -1,7 +1,8 @@
 // Structure: arguments and results of a traced function as flat lists of leaves, and back.
 //
-// A leaf is a tensor, a Variable, a C++ number or a handle (core/handle.h). Tuples, pairs, arrays, vectors and
-// aggregates with STET_FIELDS are made of leaves; how many elements a vector has is part of the structure.
+// A leaf is a tensor, a Variable, a C++ number, an enumerator, a string or a handle (core/handle.h). Tuples, pairs,
+// arrays, vectors, optionals and aggregates with STET_FIELDS are made of leaves; how many elements a vector has, and
+// whether an optional has one, is part of the structure.
 #pragma once
 #include <array>
 #include <bit>
@@ -9,6 +10,9 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -19,7 +23,7 @@
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 
-// STET_FIELDS(x, y) inside an aggregate lists its fields, so that it can be an argument or a result.
+// STET_FIELDS(x, y) inside an aggregate lists all its fields, so that it can be an argument or a result.
 #define STET_PARENTHESES ()
 #define STET_EXPAND(...) STET_EXPAND_3(STET_EXPAND_3(STET_EXPAND_3(STET_EXPAND_3(__VA_ARGS__))))
 #define STET_EXPAND_3(...) STET_EXPAND_2(STET_EXPAND_2(STET_EXPAND_2(STET_EXPAND_2(__VA_ARGS__))))
@@ -30,23 +34,32 @@
   macro(first) __VA_OPT__(STET_FOR_EACH_AGAIN STET_PARENTHESES(macro, __VA_ARGS__))
 #define STET_FOR_EACH_AGAIN() STET_FOR_EACH_STEP
 #define STET_VISIT_FIELD(field) visitor(#field, field);
-#define STET_FIELDS(...)                         \
-  template <class Visitor>                       \
-  void stet_fields(Visitor&& visitor) {          \
-    STET_FOR_EACH(STET_VISIT_FIELD, __VA_ARGS__) \
+#define STET_EMPTY_FIELD(field) {},
+// An aggregate that takes one initializer more than it lists fields has forgotten one.
+#define STET_FIELDS(...)                                                       \
+  template <class Visitor>                                                     \
+  void stet_fields(Visitor&& visitor) {                                        \
+    STET_FOR_EACH(STET_VISIT_FIELD, __VA_ARGS__)                               \
+  }                                                                            \
+  template <class Self>                                                        \
+  static constexpr bool stet_has_more_fields() {                               \
+    return requires { Self{STET_FOR_EACH(STET_EMPTY_FIELD, __VA_ARGS__){}}; }; \
   }
 
 namespace stet {
+namespace inside {
 
 struct Leaf {
-  enum Kind : std::uint8_t { tensor, variable, number, count, object } kind = tensor;
+  enum Kind : std::uint8_t { tensor, variable, number, text, count, object } kind = tensor;
   Tensor value = {};         // tensor
   Variable state = {};       // variable
   DType dtype = DType::f32;  // number: of which type
-  std::uint64_t bits = 0;    // number: its bits; count: how many elements follow; object: its identity
+  std::uint64_t bits = 0;    // number: its bits; text and object: its identity; count: how many elements follow
   std::shared_ptr<Body> body = {};
-  bool scalar = false;     // tensor: it came as a Scalar
-  bool undefined = false;  // tensor: of a result, there is none
+  bool weak = false;       // tensor: of a result, it is a number that takes the type of what it meets
+  bool undefined = false;  // tensor: of a result, there is none; `value` remembers why
+  std::string label = {};  // text: itself; number: its name, where it has one
+  std::string path = {};   // from the argument to the leaf: "", ".rate", "[2].rate"
 };
 using Leaves = std::vector<Leaf>;
 
@@ -80,8 +93,8 @@ class LeafReader {
   const Leaf& next() { return leaves_[at_++]; }
   Tensor next_tensor() {
     const Leaf& leaf = leaves_[at_++];
-    if (leaf.undefined) return {};
-    return tensors_ ? std::move(*tensors_++) : leaf.value;
+    if (leaf.undefined || !tensors_) return leaf.value;
+    return leaf.weak ? creation::as_number(std::move(*tensors_++)) : std::move(*tensors_++);
   }
 
  private:
@@ -113,10 +126,30 @@ class ResultTensors {
   std::size_t count_ = 0;
 };
 
+}  // namespace inside
+
 namespace structure {
+using namespace inside;
 
 template <class T>
 struct Of;  // write(const T&, Leaves&), view(const T&, LeafViews&), read(LeafReader&) -> T
+
+/// The leaves from `first` on lie inside something, at `step`.
+inline void lead_through(Leaves& leaves, std::size_t first, const std::string& step) {
+  for (std::size_t i = first; i < leaves.size(); ++i) leaves[i].path.insert(0, step);
+}
+/// Writes what lies inside of something at `step`: ".rate", "[2]".
+template <class T>
+void write_part(const T& part, const std::string& step, Leaves& out) {
+  std::size_t first = out.size();
+  Of<T>::write(part, out);
+  lead_through(out, first, step);
+}
+
+/// A number that only this text has, for the life of the process; 0 if it has none yet.
+STET_API std::uint64_t known_text(std::string_view text);
+/// The same; gives it one.
+STET_API std::uint64_t number_of_text(std::string_view text);
 
 template <>
 struct Of<Tensor> {
@@ -126,9 +159,7 @@ struct Of<Tensor> {
 };
 template <>
 struct Of<Scalar> {
-  static void write(const Scalar& v, Leaves& out) {
-    out.push_back({.kind = Leaf::tensor, .value = v.tensor(), .scalar = true});
-  }
+  static void write(const Scalar& v, Leaves& out) { out.push_back({.kind = Leaf::tensor, .value = v.tensor()}); }
   static void view(const Scalar& v, LeafViews& out) { out.add({.tensor = &v.tensor()}); }
   static Scalar read(LeafReader& in) { return Scalar(in.next_tensor()); }
 };
@@ -174,10 +205,30 @@ struct Of<T> {
     return v;
   }
 };
+template <class T>
+requires std::is_enum_v<T>
+struct Of<T> {
+  static std::uint64_t bits_of(T v) { return static_cast<std::uint64_t>(static_cast<std::underlying_type_t<T>>(v)); }
+  static void write(const T& v, Leaves& out) {
+    out.push_back({.kind = Leaf::number, .dtype = DType::i64, .bits = bits_of(v)});
+    if constexpr (std::is_same_v<T, DType>) out.back().label = name(v);
+  }
+  static void view(const T& v, LeafViews& out) { out.add({.bits = bits_of(v)}); }
+  static T read(LeafReader& in) { return static_cast<T>(static_cast<std::underlying_type_t<T>>(in.next().bits)); }
+};
+template <>
+struct Of<std::string> {
+  static void write(const std::string& v, Leaves& out) {
+    out.push_back({.kind = Leaf::text, .bits = number_of_text(v), .label = v});
+  }
+  static void view(const std::string& v, LeafViews& out) { out.add({.bits = known_text(v)}); }
+  static std::string read(LeafReader& in) { return in.next().label; }
+};
 template <class... T>
 struct Of<std::tuple<T...>> {
   static void write(const std::tuple<T...>& v, Leaves& out) {
-    std::apply([&](const T&... e) { (Of<T>::write(e, out), ...); }, v);
+    int number = 0;
+    std::apply([&](const T&... e) { (write_part(e, "<" + std::to_string(number++) + ">", out), ...); }, v);
   }
   static void view(const std::tuple<T...>& v, LeafViews& out) {
     std::apply([&](const T&... e) { (Of<T>::view(e, out), ...); }, v);
@@ -187,8 +238,8 @@ struct Of<std::tuple<T...>> {
 template <class A, class B>
 struct Of<std::pair<A, B>> {
   static void write(const std::pair<A, B>& v, Leaves& out) {
-    Of<A>::write(v.first, out);
-    Of<B>::write(v.second, out);
+    write_part(v.first, ".first", out);
+    write_part(v.second, ".second", out);
   }
   static void view(const std::pair<A, B>& v, LeafViews& out) {
     Of<A>::view(v.first, out);
@@ -203,16 +254,47 @@ template <class T>
 struct Of<std::vector<T>> {
   static void write(const std::vector<T>& v, Leaves& out) {
     out.push_back({.kind = Leaf::count, .bits = v.size()});
-    for (const T& e : v) Of<T>::write(e, out);
+    for (std::size_t i = 0; i < v.size(); ++i)
+      write_part(static_cast<const T&>(v[i]), "[" + std::to_string(i) + "]", out);
   }
   static void view(const std::vector<T>& v, LeafViews& out) {
     out.add({.bits = v.size()});
-    for (const T& e : v) Of<T>::view(e, out);
+    for (std::size_t i = 0; i < v.size(); ++i) Of<T>::view(static_cast<const T&>(v[i]), out);
   }
   static std::vector<T> read(LeafReader& in) {
     std::vector<T> v;
     for (std::uint64_t n = in.next().bits; n > 0; --n) v.push_back(Of<T>::read(in));
     return v;
+  }
+};
+template <class T, std::size_t count>
+struct Of<std::array<T, count>> {
+  static void write(const std::array<T, count>& v, Leaves& out) {
+    for (std::size_t i = 0; i < count; ++i) write_part(v[i], "[" + std::to_string(i) + "]", out);
+  }
+  static void view(const std::array<T, count>& v, LeafViews& out) {
+    for (const T& e : v) Of<T>::view(e, out);
+  }
+  static std::array<T, count> read(LeafReader& in) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return std::array<T, count>{((void)i, Of<T>::read(in))...};
+    }
+    (std::make_index_sequence<count>());
+  }
+};
+template <class T>
+struct Of<std::optional<T>> {
+  static void write(const std::optional<T>& v, Leaves& out) {
+    out.push_back({.kind = Leaf::count, .bits = v.has_value()});
+    if (v) Of<T>::write(*v, out);
+  }
+  static void view(const std::optional<T>& v, LeafViews& out) {
+    out.add({.bits = v.has_value()});
+    if (v) Of<T>::view(*v, out);
+  }
+  static std::optional<T> read(LeafReader& in) {
+    if (in.next().bits == 0) return std::nullopt;
+    return Of<T>::read(in);
   }
 };
 template <class T>
@@ -221,9 +303,19 @@ concept WithFields = requires(T& v) {
 };
 template <WithFields T>
 struct Of<T> {
+  static constexpr bool complete() {
+    if constexpr (std::is_aggregate_v<T>)
+      return !T::template stet_has_more_fields<T>();
+    else
+      return true;
+  }
+  static_assert(complete(),
+                "STET_FIELDS does not list all members of this aggregate: what it leaves out would be frozen into the "
+                "trace; list every member (a base class counts as one)");
   static void write(const T& v, Leaves& out) {
-    const_cast<T&>(v).stet_fields(
-        [&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::write(field, out); });
+    const_cast<T&>(v).stet_fields([&](const char* name, auto& field) {
+      write_part(static_cast<const std::remove_cvref_t<decltype(field)>&>(field), std::string(".") + name, out);
+    });
   }
   static void view(const T& v, LeafViews& out) {
     const_cast<T&>(v).stet_fields(

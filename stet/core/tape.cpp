@@ -6,7 +6,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "stet/base/inside.h"
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
@@ -38,8 +40,8 @@ struct GradientTape::State {
 namespace {
 
 std::vector<GradientTape::State*>& open_tapes() {
-  thread_local std::vector<GradientTape::State*> tapes;
-  return tapes;
+  constinit thread_local std::vector<GradientTape::State*>* tapes = nullptr;
+  return tapes ? *tapes : make_for_this_thread(tapes);
 }
 
 /// How many of the open tapes lie outside of the open trace.
@@ -186,7 +188,10 @@ std::vector<Tensor> gradients_of_one(GradientTape::State& tape, const Tensor& ta
   Accumulator gradients;
   if (tape.tracks(target)) gradients.add(target, ones_like(target));
   walk_back(tape, sources, gradients);
-  return gradients_at(tape, sources, gradients, where);
+  std::vector<Tensor> out = gradients_at(tape, sources, gradients, where);
+  for (Tensor& one : out)
+    if (!one.defined()) one = Tensor::no_gradient();
+  return out;
 }
 
 }  // namespace
@@ -207,6 +212,9 @@ Tensor GradientTape::gradient(const Tensor& target, const Source& source, Where 
   return gradients_of_one(*state_, target, {source}, where)[0];
 }
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::initializer_list<Source> sources, Where where) {
+  return gradients_of_one(*state_, target, sources, where);
+}
+std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Source>& sources, Where where) {
   return gradients_of_one(*state_, target, sources, where);
 }
 std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Variable>& sources, Where where) {

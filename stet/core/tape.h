@@ -15,6 +15,7 @@ namespace stet {
 struct OpDef;
 struct AttributesView;
 
+namespace inside {
 /// What a gradient is taken with respect to.
 class Source {
  public:
@@ -23,6 +24,7 @@ class Source {
   Tensor tensor;
   Variable variable;
 };
+}  // namespace inside
 
 struct GradientTapeOptions {
   bool persistent = false;  // gradient() may be called more than once
@@ -37,6 +39,8 @@ struct GradientTapeOptions {
 ///   Tensor dw = tape.gradient(loss, w);
 class STET_API GradientTape {
  public:
+  /// A Tensor or a Variable: what gradients of both kinds are asked for with, as in std::vector<GradientTape::Source>.
+  using Source = inside::Source;
   [[nodiscard]] explicit GradientTape(GradientTapeOptions options = {});
   ~GradientTape();
   GradientTape(const GradientTape&) = delete;
@@ -47,9 +51,10 @@ class STET_API GradientTape {
 
   /// d(sum of target)/d(source), of the source's shape and type; undefined where the target does not depend on it. A
   /// tape that is not persistent stops recording and gives gradients once; a second time is a UserError.
-  Tensor gradient(const Tensor& target, const Source& source, Where where = Where::here());
-  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<Source> sources,
+  Tensor gradient(const Tensor& target, const inside::Source& source, Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, std::initializer_list<inside::Source> sources,
                                Where where = Where::here());
+  std::vector<Tensor> gradient(const Tensor& target, const std::vector<Source>& sources, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Variable>& sources, Where where = Where::here());
   std::vector<Tensor> gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where = Where::here());
 
@@ -91,7 +96,7 @@ std::vector<TapeMark> mark_tapes();
 void return_tapes_to(const std::vector<TapeMark>& marks);
 /// The gradients of several targets, each weighted by a tensor of its type and shape (undefined: does not count).
 std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
-                                 const std::vector<Tensor>& weights, const std::vector<Source>& sources);
+                                 const std::vector<Tensor>& weights, const std::vector<inside::Source>& sources);
 
 // Tensors with the elements of another one, which tapes tell apart from it; values of their own in a trace.
 

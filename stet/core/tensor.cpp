@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/call.h"
 #include "stet/core/dim_host.h"
 #include "stet/core/gradient.h"
@@ -22,32 +23,21 @@ namespace {
 /// Free nodes of this thread: making a result must not cost a trip to malloc.
 struct NodeList {
   std::vector<TensorNode*> free;
-  ~NodeList();
+  ~NodeList() {
+    for (TensorNode* node : free) delete node;
+  }
 };
-// initial-exec: one load instead of a call. Both are small, which fits the room kept for opened libraries.
+// initial-exec: one load instead of a call. It is small, which fits the room kept for opened libraries.
 [[gnu::tls_model("initial-exec")]] constinit thread_local NodeList* this_thread_nodes = nullptr;
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_ends = false;
-
-NodeList::~NodeList() {
-  this_thread_nodes = nullptr;
-  thread_ends = true;
-  for (TensorNode* node : free) delete node;
-}
-/// Null when the thread ends: other destructors may still let go of tensors.
-[[gnu::noinline]] NodeList* make_node_list() {
-  if (thread_ends) return nullptr;
-  thread_local NodeList list;
-  return this_thread_nodes = &list;
-}
 constexpr std::size_t most_free_nodes = 256;
 
 void release_node(const TensorNode* node) {
   auto* own = const_cast<TensorNode*>(node);
   own->buffer = Buffer();
   own->traced.reset();
-  NodeList* list = this_thread_nodes ? this_thread_nodes : make_node_list();
-  if (list && list->free.size() < most_free_nodes)
-    list->free.push_back(own);
+  NodeList& list = this_thread_nodes ? *this_thread_nodes : make_for_this_thread(this_thread_nodes);
+  if (list.free.size() < most_free_nodes)
+    list.free.push_back(own);
   else
     delete own;
 }
@@ -68,6 +58,7 @@ TensorNode* new_node() {
     TensorNode* node = list->free.back();
     list->free.pop_back();
     node->holders.store(1, std::memory_order_relaxed);
+    node->weak = false;
     node->made_in_trace = false;
     return node;
   }
@@ -104,6 +95,13 @@ Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, st
   return Tensor(node);
 }
 
+std::string advice_for_undefined(const Tensor& tensor) {
+  return tensor.is_no_gradient()
+             ? "it came from gradient(), whose target does not depend on that source: leave the source out, or take "
+               "zeros_like(source) for it"
+             : "a default-made Tensor holds nothing; assign a value to it first";
+}
+
 bool same_elements(const Tensor& a, const Tensor& b) {
   const TensorNode &first = *a.node(), &second = *b.node();
   if (first.dtype != second.dtype || !std::ranges::equal(first.size_span(), second.size_span())) return false;
@@ -113,8 +111,7 @@ bool same_elements(const Tensor& a, const Tensor& b) {
 
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where) {
   if (!tensor.defined())
-    throw UserError(error_text(text(what, ": the tensor is undefined"), where,
-                               "a default-made Tensor holds nothing; assign a value to it first"));
+    throw UserError(error_text(text(what, ": the tensor is undefined"), where, advice_for_undefined(tensor)));
   return *tensor.node();
 }
 
@@ -142,7 +139,7 @@ DType Tensor::dtype(Where where) const { return defined_node(*this, "dtype", whe
 Shape Tensor::shape(Where where) const { return defined_node(*this, "shape", where).shape(); }
 int Tensor::rank(Where where) const { return defined_node(*this, "rank", where).rank; }
 Dim Tensor::size(Where where) const { return defined_node(*this, "size", where).shape().element_count(); }
-bool Tensor::is_dense() const { return node_ && node_->dense && !node_->traced; }
+bool Tensor::is_dense() const { return defined() && node_->dense && !node_->traced; }
 
 Dim Tensor::dim(int axis, Where where) const {
   const TensorNode& node = defined_node(*this, "dim", where);
@@ -246,7 +243,9 @@ Tensor::operator bool() const {
 
 // --- creation
 
-Tensor Tensor::scalar(DType dtype, const void* value) { return creation::copied(dtype, value, 1, Shape(), {}); }
+Tensor Tensor::number(DType dtype, const void* value) {
+  return creation::as_number(creation::copied(dtype, value, 1, Shape(), {}));
+}
 
 namespace creation {
 
@@ -294,6 +293,32 @@ Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& sha
   Buffer buffer = memory_for(wanted, shape, dtype, "tensor", where);
   if (count) std::memcpy(buffer.data(), data, count * static_cast<std::size_t>(size_of(dtype)));
   return made_here(dtype, sizes, std::move(buffer));
+}
+
+Tensor as_number(Tensor tensor) {
+  // bool gives way to every type anyway.
+  if (tensor.defined() && tensor.node()->dtype != DType::bool_) const_cast<TensorNode*>(tensor.node())->weak = true;
+  return tensor;
+}
+
+Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& shape, Where where) {
+  DType dtype = numbers.empty() ? DType::f32 : numbers[0].dtype;
+  for (const AnyNumber& number : numbers) {
+    dtype = promote(dtype, number.dtype);
+    if (number.beyond_i64)
+      throw UserError(error_text(
+          text("tensor: the number ", static_cast<std::uint64_t>(number.integer), " is out of range for i64"), where,
+          "use a number below 2^63"));
+  }
+  auto width = static_cast<std::size_t>(size_of(dtype));
+  std::vector<unsigned char> bytes(numbers.size() * width);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (is_floating(numbers[i].dtype))
+      convert_element(DType::f64, &numbers[i].real, dtype, bytes.data() + i * width);
+    else
+      convert_element(DType::i64, &numbers[i].integer, dtype, bytes.data() + i * width);
+  }
+  return copied(dtype, bytes.data(), numbers.size(), shape, where);
 }
 
 Tensor ragged(Where where) {
@@ -416,7 +441,7 @@ Tensor arange(const Dim& count, Where where) {
 
 // --- sizes and the host
 
-bool compare(const Dim& left, Relation relation, const Dim& right, Where where) {
+bool inside::compare(const Dim& left, Relation relation, const Dim& right, Where where) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   SymbolScope* scope = left.scope() ? left.scope() : right.scope();
   if (!scope)

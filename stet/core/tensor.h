@@ -1,5 +1,6 @@
 // Tensor: an immutable n-dimensional array. Copies share memory; slices and transposes are views.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -18,8 +19,10 @@
 
 namespace stet {
 
+namespace inside {
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
+}  // namespace inside
 
 struct TensorNode;
 class Variable;
@@ -38,6 +41,8 @@ struct NewAxis {};
 inline constexpr Ellipsis ellipsis{};
 /// An axis of size 1.
 inline constexpr NewAxis newaxis{};
+
+namespace inside {
 
 /// One entry of an indexing expression: a position (the axis goes away), a Range, `ellipsis` or `newaxis`.
 class Index {
@@ -64,28 +69,36 @@ class Indices {
   Where where;
 };
 
+}  // namespace inside
+
 class STET_API Tensor {
  public:
   /// Undefined: any op on it is a UserError.
   Tensor() = default;
-  /// A scalar: int gives i32, float f32, double f64.
-  template <Number T>
-  Tensor(T value) : Tensor(scalar(dtype_of<T>, &value)) {}
+  /// A number as a tensor without axes: int gives i32, float f32, double f64. Beside tensors it takes their type, as
+  /// the number itself would (docs/numbers.md); tensor(0.5) makes one that keeps its own.
+  template <inside::Number T>
+  Tensor(T value) : Tensor(number(dtype_of<T>, &value)) {}
   /// What a Variable holds now.
   Tensor(const Variable& variable);
   Tensor(const Tensor& other) : node_(other.node_) {
-    if (node_) retain(node_);
+    if (defined()) retain(node_);
   }
   Tensor(Tensor&& other) noexcept : node_(other.node_) { other.node_ = nullptr; }
-  Tensor& operator=(Tensor other) noexcept {
+  /// To a name only: a result is not a place, so `x[0] = 7` does not compile. Make the whole tensor anew, for example
+  /// with where() or concat().
+  Tensor& operator=(Tensor other) & noexcept {
     std::swap(node_, other.node_);
     return *this;
   }
   ~Tensor() {
-    if (node_) release(node_);
+    if (defined()) release(node_);
   }
 
-  bool defined() const { return node_ != nullptr; }
+  bool defined() const { return reinterpret_cast<std::uintptr_t>(node_) > 1; }
+  /// What gradient() gives where the target does not depend on the source: undefined, and errors say why.
+  static Tensor no_gradient() { return Tensor(reinterpret_cast<const TensorNode*>(std::uintptr_t{1})); }
+  bool is_no_gradient() const { return reinterpret_cast<std::uintptr_t>(node_) == 1; }
   DType dtype(Where = Where::here()) const;
   Shape shape(Where = Where::here()) const;
   int rank(Where = Where::here()) const;
@@ -116,19 +129,20 @@ class STET_API Tensor {
   Tensor contiguous(Where = Where::here()) const;
 
   /// Indexing as in NumPy; a view wherever steps are positive. Out of range is a UserError.
-  Tensor operator[](const Indices& indices) const;
+  Tensor operator[](const inside::Indices& indices) const;
 
   /// The truth of a tensor with one element, to decide with: `if (loss < 0.1f)`.
   explicit operator bool() const;
 
-  const TensorNode* node() const { return node_; }
+  /// Null when undefined.
+  const TensorNode* node() const { return defined() ? node_ : nullptr; }
   /// Takes over one reference.
   explicit Tensor(const TensorNode* adopted) : node_(adopted) {}
 
  private:
   static void retain(const TensorNode*);
   static void release(const TensorNode*);
-  static Tensor scalar(DType dtype, const void* value);
+  static Tensor number(DType dtype, const void* value);
   void read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const;
   void copy_elements(DType dtype, void* out, Where where) const;
   std::int64_t element_count(Where where) const;
@@ -161,22 +175,87 @@ namespace creation {
 /// A tensor of `count` elements copied from `data`; UserError if the shape has another number of elements.
 STET_API Tensor copied(DType dtype, const void* data, std::size_t count, const Shape& shape, Where where);
 STET_API Tensor ragged(Where where);  // throws: rows of a nested list differ in length
+/// The tensor, which nobody else holds, as a number: beside others it takes their type.
+STET_API Tensor as_number(Tensor tensor);
+
 template <class T>
-void flatten(std::vector<T>& out, std::initializer_list<T> list) {
-  out.insert(out.end(), list.begin(), list.end());
+inline constexpr bool is_list = false;
+template <class T, class A>
+inline constexpr bool is_list<std::vector<T, A>> = true;
+template <class T, std::size_t count>
+inline constexpr bool is_list<std::array<T, count>> = true;
+template <class T>
+struct ElementOf {
+  using type = T;
+};
+template <class T>
+requires is_list<T>
+struct ElementOf<T> : ElementOf<typename T::value_type> {
+};
+/// Vectors and arrays, of each other to any depth, of elements.
+template <class T>
+concept NestedList = is_list<T> && inside::Element<typename ElementOf<T>::type>;
+
+/// The sizes of a nested list, as its first entries have them.
+template <class T>
+void add_sizes(const T* list, std::vector<std::int64_t>& sizes) {
+  if constexpr (is_list<T>) {
+    sizes.push_back(list ? static_cast<std::int64_t>(list->size()) : 0);
+    if constexpr (is_list<typename T::value_type>) add_sizes(list && !list->empty() ? &(*list)[0] : nullptr, sizes);
+  }
 }
+/// Appends the elements in row-major order; false if a list has another length than `sizes` says.
+template <class T, class Stored>
+bool add_elements(const T& list, const std::int64_t* sizes, std::vector<Stored>& out) {
+  if (static_cast<std::int64_t>(list.size()) != *sizes) return false;
+  if constexpr (is_list<typename T::value_type>) {
+    for (const auto& part : list)
+      if (!add_elements(part, sizes + 1, out)) return false;
+  } else {
+    out.insert(out.end(), list.begin(), list.end());
+  }
+  return true;
+}
+
+/// One of a list of numbers that are not all of one C++ type.
+class AnyNumber {
+ public:
+  template <inside::Number T>
+  AnyNumber(T value) : real(static_cast<double>(value)), dtype(type_of<T>()) {
+    if constexpr (!std::is_floating_point_v<T>) {
+      integer = static_cast<std::int64_t>(value);
+      beyond_i64 = std::is_unsigned_v<T> && integer < 0;
+    }
+  }
+  double real;
+  std::int64_t integer = 0;
+  bool beyond_i64 = false;
+  DType dtype;
+
+ private:
+  template <class T>
+  static constexpr DType type_of() {
+    if constexpr (inside::Element<T>)
+      return dtype_of<T>;
+    else
+      return std::is_floating_point_v<T> ? DType::f64 : sizeof(T) < 4 ? DType::i32 : DType::i64;
+  }
+};
+/// In the type that the numbers' types promote to; UserError for one that i64 does not hold.
+STET_API Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& shape, Where where);
 }  // namespace creation
 
-template <Number T>
+/// A tensor without axes that has its own type, as every tensor of tensor().
+template <inside::Number T>
 Tensor tensor(T value) {
-  return Tensor(value);
+  return creation::copied(dtype_of<T>, &value, 1, Shape(), {});
 }
-template <Element T>
+template <inside::Element T>
 Tensor tensor(std::initializer_list<T> values, Where where = Where::here()) {
   return creation::copied(dtype_of<T>, values.begin(), values.size(), {static_cast<std::int64_t>(values.size())},
                           where);
 }
-template <Element T>
+template <inside::Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where = Where::here()) {
   std::size_t columns = rows.size() ? rows.begin()->size() : 0;
   std::vector<unsigned char> bytes;
@@ -188,7 +267,7 @@ Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Where where 
   return creation::copied(dtype_of<T>, bytes.data(), bytes.size() / sizeof(T),
                           {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)}, where);
 }
-template <Element T>
+template <inside::Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> blocks,
               Where where = Where::here()) {
   std::size_t rows = blocks.size() ? blocks.begin()->size() : 0;
@@ -207,18 +286,34 @@ Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<
       {static_cast<std::int64_t>(blocks.size()), static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)},
       where);
 }
-/// A copy of a vector, of one axis or of the given shape.
-template <Element T>
-Tensor tensor(const std::vector<T>& values, Where where = Where::here()) {
-  if constexpr (std::is_same_v<T, bool>) {
-    std::vector<unsigned char> bytes(values.begin(), values.end());
-    return creation::copied(DType::bool_, bytes.data(), bytes.size(), {static_cast<std::int64_t>(bytes.size())}, where);
-  } else {
-    return creation::copied(dtype_of<T>, values.data(), values.size(), {static_cast<std::int64_t>(values.size())},
-                            where);
-  }
+/// Numbers of several types: the type that theirs promote to, tensor({1, 2.5f}) is f32.
+inline Tensor tensor(std::initializer_list<creation::AnyNumber> values, Where where = Where::here()) {
+  return creation::of_numbers(values, {static_cast<std::int64_t>(values.size())}, where);
 }
-template <Element T>
+inline Tensor tensor(std::initializer_list<std::initializer_list<creation::AnyNumber>> rows,
+                     Where where = Where::here()) {
+  std::size_t columns = rows.size() ? rows.begin()->size() : 0;
+  std::vector<creation::AnyNumber> numbers;
+  for (auto row : rows) {
+    if (row.size() != columns) return creation::ragged(where);
+    numbers.insert(numbers.end(), row.begin(), row.end());
+  }
+  return creation::of_numbers(numbers, {static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(columns)},
+                              where);
+}
+/// A copy of a vector or array, or of vectors and arrays in each other, with one axis for each level. UserError if
+/// those of one level differ in length.
+template <creation::NestedList T>
+Tensor tensor(const T& list, Where where = Where::here()) {
+  using E = typename creation::ElementOf<T>::type;
+  std::vector<std::int64_t> sizes;
+  creation::add_sizes(&list, sizes);
+  std::vector<std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>> elements;
+  if (!creation::add_elements(list, sizes.data(), elements)) return creation::ragged(where);
+  return creation::copied(dtype_of<E>, elements.data(), elements.size(), Shape(sizes), where);
+}
+/// A copy of a vector in the given shape.
+template <inside::Element T>
 Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Where::here()) {
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<unsigned char> bytes(values.begin(), values.end());
@@ -228,8 +323,8 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Where where = Wh
   }
 }
 template <class T>
-requires Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape,
-                                                       Where where = Where::here()) {
+requires inside::Element<std::remove_const_t<T>> Tensor tensor(std::span<T> values, const Shape& shape,
+                                                               Where where = Where::here()) {
   return creation::copied(dtype_of<std::remove_const_t<T>>, values.data(), values.size(), shape, where);
 }
 /// A scalar with a size's value, i64.

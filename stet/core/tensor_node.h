@@ -6,6 +6,7 @@
 #include <span>
 
 #include "stet/base/dtype.h"
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 #include "stet/core/tensor.h"
 #include "stet/core/trace.h"
@@ -18,6 +19,7 @@ struct TensorNode {
   DType dtype = DType::f32;
   std::uint8_t rank = 0;
   bool dense = true;
+  bool weak = false;           // made from numbers: beside tensors that are not, it takes their type
   bool made_in_trace = false;  // from host values, by code that was being traced: nobody outside knows it
   std::int64_t sizes[max_rank];
   std::int64_t strides[max_rank];  // in elements, never negative
@@ -53,6 +55,8 @@ Tensor view_tensor(const TensorNode& of, std::span<const std::int64_t> sizes, st
 const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where where);
 /// The node, or UserError("undefined tensor") naming `what`.
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
+/// What to do about an undefined tensor: it depends on where it came from.
+std::string advice_for_undefined(const Tensor& tensor);
 
 /// Two dense tensors of one dtype, one shape and the same bytes.
 bool same_elements(const Tensor& a, const Tensor& b);

@@ -120,6 +120,8 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
   const TensorNode& node = *tensor.node();
   auto found = captured_.find(&node);
   ValueId known = found == captured_.end() ? -1 : found->second;
+  if (met_.contains(&node)) return known;
+  met_.insert(&node);
   if (innermost_ && innermost_->must_follow()) {
     ValueId id = innermost_->captured_again(known, known < 0 ? packed(tensor, where) : Tensor(), where);
     if (known < 0) {
@@ -128,7 +130,10 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
     }
     return id;
   }
-  if (known >= 0) return known;
+  if (known >= 0) {
+    if (innermost_) innermost_->add({.kind = PathItem::capture, .id = known, .captured = packed(tensor, where)});
+    return known;
+  }
   ValueType type{node.dtype, node.shape()};
   Tensor dense = packed(tensor, where);
   ValueId id;
@@ -252,6 +257,8 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
   Reading reading{variable, outside, readings_[{variable, outside}]++};
   Tensor read = tensor_of(
       across->hoisted(reading, [&] { return graph.add_call(alias_row, {outside}, Attributes(view_of(attributes))); }));
+  for (ForkScope* scope = innermost_; scope; scope = scope->outer())
+    scope->note_reading_inside(read.node()->traced->id);
   if (!made_inside) return read;
   note_reading(read, variable);
   return attached_to(tensor_of(value), read);

@@ -5,11 +5,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/core/in.h"
 #include "stet/core/structure.h"
 #include "stet/core/tape.h"
@@ -162,6 +164,7 @@ class Trace {
   std::unordered_map<std::uint64_t, ValueId> first_value_;  // of each Variable: no scope holds it inside
   std::vector<std::uint64_t> variable_order_;               // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;
+  std::set<const TensorNode*> met_;                            // captured ones that this path has used
   std::vector<Tensor> alive_;                                  // captured ones, so that their addresses stay theirs
   std::map<const TensorNode*, ValueId> watched_;               // captured ones, on this path
   std::map<std::pair<std::uint64_t, ValueId>, int> readings_;  // of a Variable and its value, on this path

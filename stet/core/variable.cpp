@@ -29,8 +29,9 @@ VariableState& defined_state(const std::shared_ptr<VariableState>& state, const 
   return *state;
 }
 
-/// `value` as the Variable's type; UserError when type or shape do not fit.
-Tensor fitting(const VariableState& variable, const In& value, const char* what, Where where) {
+/// `value` as the Variable's type; UserError when type or shape do not fit. With `repeats`, an axis of size 1 and a
+/// missing leading one fit every size.
+Tensor fitting(const VariableState& variable, const In& value, const char* what, Where where, bool repeats) {
   Tensor tensor;
   try {
     tensor = as_tensor(value, variable.dtype);
@@ -39,13 +40,21 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
   }
   const TensorNode& node = defined_node(tensor, what, where);
   if (node.traced && !node.traced->life->trace) concrete_node(tensor, what, where);  // throws: it has leaked
-  bool fits = node.dtype == variable.dtype && node.rank == variable.shape.rank();
-  for (int axis = 0; fits && axis < node.rank; ++axis)
-    fits = require(node.shape()[axis], Relation::equal, variable.shape[axis], {what, "size of the Variable", where});
+  int missing = variable.shape.rank() - node.rank;
+  bool fits = node.dtype == variable.dtype && (missing == 0 || (repeats && missing > 0));
+  for (int axis = 0; fits && axis < node.rank; ++axis) {
+    const Dim size = node.shape()[axis], own = variable.shape[axis + missing];
+    if (repeats && size.is_constant(1)) continue;
+    fits = require(size, Relation::equal, own, {what, "size of the Variable", where}) ||
+           (repeats && require(size, Relation::equal, 1, {what, "size of the Variable", where}));
+  }
   if (!fits)
     throw UserError(error_text(text(what, ": a Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "),
                                     "of ", variable.dtype, variable.shape, " cannot hold ", node.dtype, node.shape()),
-                               where, "a Variable keeps its type and shape; cast or reshape the value"));
+                               where,
+                               repeats ? "a Variable keeps its type and shape; cast the value, or give it a shape that "
+                                         "broadcasts to the Variable's"
+                                       : "a Variable keeps its type and shape; cast or reshape the value"));
   return tensor;
 }
 
@@ -62,8 +71,8 @@ Tensor seen_value(VariableState& state) {
 Variable::Variable(const Tensor& initial, VariableOptions options, Where where) {
   InitScope outside;  // the first value is no part of a program
   concrete_node(initial, "Variable", where);
-  Tensor first =
-      options.dtype && *options.dtype != initial.dtype() ? core_ops.cast(In(initial, where), *options.dtype) : initial;
+  // A Variable made from a number has the number's type for good.
+  Tensor first = core_ops.cast(In(initial, where), options.dtype.value_or(initial.dtype()));
   const TensorNode& node = *first.node();
   state_ = std::make_shared<VariableState>();
   state_->id = ++last_id;
@@ -115,7 +124,7 @@ Tensor Variable::read(Where where) const {
 
 Tensor Variable::assign(const In& value, Where where) const {
   VariableState& state = standing_in(defined_state(state_, "assign", where));
-  Tensor next = fitting(state, value, "assign", where).contiguous(where);
+  Tensor next = fitting(state, value, "assign", where, false).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
   refuse_in_init_scope(state, "assign", where);
   if (VariableOverlay* overlay = VariableOverlay::current()) {
@@ -128,7 +137,7 @@ Tensor Variable::assign(const In& value, Where where) const {
 
 Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what, Where where) const {
   VariableState& state = standing_in(defined_state(state_, what, where));
-  Tensor change = fitting(state, value, what, where);
+  Tensor change = fitting(state, value, what, where, true);
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
   refuse_in_init_scope(state, what, where);
@@ -152,8 +161,8 @@ Shape Variable::shape(Where where) const { return defined_state(state_, "shape",
 DType Variable::dtype(Where where) const { return defined_state(state_, "dtype", where).dtype; }
 bool Variable::trainable() const { return state_ && state_->trainable; }
 const std::string& Variable::name() const {
-  static const std::string none;
-  return state_ ? state_->name : none;
+  static const std::string* const none = new std::string;  // never destroyed: see thread_end.h
+  return state_ ? state_->name : *none;
 }
 std::uint64_t Variable::id() const { return state_ ? state_->id : 0; }
 

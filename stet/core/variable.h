@@ -32,7 +32,10 @@ class STET_API Variable {
   /// The tensor it holds now. Shares memory, and does not change when the Variable does.
   Tensor read(Where where = Where::here()) const;
   Tensor value(Where where = Where::here()) const { return read(where); }
-  /// Each gives the new value. Another shape or type is a UserError, and then nothing is changed.
+  /// What indexing the tensor gives: `v[0]`, `v[range(0, 8)]`.
+  Tensor operator[](const inside::Indices& indices) const { return read(indices.where)[indices]; }
+  /// Each gives the new value. Another type is a UserError, another shape too, unless assign_add or assign_sub can
+  /// repeat it along the Variable's axes as NumPy's += does; then nothing is changed.
   Tensor assign(const In& value, Where where = Where::here()) const;
   Tensor assign_add(const In& value, Where where = Where::here()) const;
   Tensor assign_sub(const In& value, Where where = Where::here()) const;

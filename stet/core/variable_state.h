@@ -1,9 +1,9 @@
 // The inside of a Variable. Private to core/.
 #pragma once
 #include <cstdint>
-#include <shared_mutex>
 #include <string>
 
+#include "stet/base/lock.h"
 #include "stet/core/variable.h"
 
 namespace stet {
@@ -14,7 +14,7 @@ struct VariableState {
   bool trainable = true;
   DType dtype = DType::f32;
   Shape shape;
-  std::shared_mutex guard;
+  SharedLock guard;
   Tensor value;  // dense; under guard
 };
 

@@ -33,7 +33,8 @@ void ConvolutionStep::finish() {
   patches.buffer_count = 2;
   checked_ = checked_kernels();
   verify(patches);
-  function_ = reinterpret_cast<KernelFunction>(load_code(kernel_code(patches, {.checked = checked_})));
+  code_ = shared_code(kernel_code(patches, {.checked = checked_}));
+  function_ = reinterpret_cast<KernelFunction>(code_.get());
   GemmSpec spec;
   spec.dtype = computed;
   if (stored != computed) spec.epilogue.expression = scalar::cast(operand(0, computed), stored);

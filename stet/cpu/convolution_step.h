@@ -27,6 +27,7 @@ class ConvolutionStep : public Step {
  private:
   friend class BoundConvolution;
   bool checked_ = false;
+  Code code_;
   KernelFunction function_ = nullptr;
   std::shared_ptr<GemmKernel> product_;
 };

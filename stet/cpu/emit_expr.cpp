@@ -39,6 +39,14 @@ class Emission {
   Value from_integer(Value integer_value, DType from, DType to);
   Value resized(Value integer_value, DType from, DType to);
   Value extreme(const ExprNode&, Value x, Value y);
+  /// f64 as a mantissa from 1 to 2 and an exponent; of 0 and what is not finite they mean nothing.
+  struct Parts {
+    Value mantissa, exponent;
+  };
+  Parts parts(Value positive);
+  Value power_of_two(Value exponent);  // of one from -1022 to 1023
+  Value remainder(Value x, Value y);
+  Value modulo(Value x, Value y);
   Value floor_divide(const ExprNode&, Value x, Value y);
   Value quotient(DType, Value x, Value y, bool constant_divisor);
   Value shift(Primitive, DType, Value x, std::int64_t count);
@@ -152,6 +160,76 @@ Value Emission::extreme(const ExprNode& node, Value x, Value y) {
   return b_.select(b_.fcompare(LLVMRealUNO, y, y), y, chosen);
 }
 
+Value Emission::power_of_two(Value exponent) {
+  Type words = type(DType::i64);
+  Value biased = b_.add(exponent, b_.constant(words, 1023));
+  return b_.bitcast(LLVMBuildShl(b_.raw(), biased, b_.constant(words, 52), ""), type(DType::f64));
+}
+
+Emission::Parts Emission::parts(Value positive) {
+  Type reals = type(DType::f64), words = type(DType::i64);
+  Value tiny = b_.fcompare(LLVMRealOLT, positive, b_.real(reals, 0x1p-1022));
+  Value normal = b_.select(tiny, b_.fmultiply(positive, b_.real(reals, 0x1p54)), positive);
+  Value bits = b_.bitcast(normal, words);
+  Value biased = LLVMBuildLShr(b_.raw(), bits, b_.constant(words, 52), "");
+  Value bias = b_.select(tiny, b_.constant(words, 1023 + 54), b_.constant(words, 1023));
+  Value fraction = b_.bit_and(bits, b_.constant(words, (std::int64_t{1} << 52) - 1));
+  Value one = b_.constant(words, std::int64_t{1023} << 52);
+  return {b_.bitcast(b_.bit_or(fraction, one), reals), b_.subtract(biased, bias)};
+}
+
+/// What is left of x, with its sign, when |y| was taken from it as often as it goes; exact, of any two finite numbers.
+/// Beside 0 and what is not finite the result means nothing.
+Value Emission::remainder(Value x, Value y) {
+  Type reals = type(DType::f64), words = type(DType::i64);
+  auto magnitude = [&](Value v) { return b_.intrinsic("llvm.fabs", {reals}, {v}); };
+  Value a = magnitude(x), b = magnitude(y), infinity = b_.real(reals, HUGE_VAL), zero = b_.zero(words);
+  Parts over = parts(a), under = parts(b);
+  Value usual = b_.bit_and(b_.fcompare(LLVMRealOLT, a, infinity), b_.fcompare(LLVMRealOLT, b, infinity));
+  usual = b_.bit_and(usual, b_.fcompare(LLVMRealOGE, a, b));
+  usual = b_.bit_and(usual, b_.fcompare(LLVMRealOGT, b, b_.real(reals, 0)));
+  Value shift = b_.select(usual, b_.subtract(over.exponent, under.exponent), zero);
+  Value longest = lanes_ == 1 ? shift : b_.intrinsic("llvm.vector.reduce.smax", {words}, {shift});
+  // The mantissa moves up 51 bits at a time and is reduced: each quotient has digits enough to be exact, and what is
+  // left is a multiple of the mantissas' last bit. Mostly there is one turn.
+  constexpr int most = 51;
+  Value state[] = {over.mantissa, shift};
+  std::vector<Value> end = b_.loop(
+      b_.index(0), b_.add(longest, b_.index(1)), b_.index(most), state, [&](Value, std::span<const Value> carried) {
+        Value step = b_.minimum(carried[1], b_.constant(words, most));
+        Value moved = b_.fmultiply(carried[0], power_of_two(step));
+        Value quotient = b_.intrinsic("llvm.floor", {reals}, {b_.fdivide(moved, under.mantissa)});
+        // Rounding is monotone, so the quotient is the floor or one more; either way the rest is exact.
+        Value rest = b_.fma(LLVMBuildFNeg(b_.raw(), quotient, ""), under.mantissa, moved);
+        Value below = b_.fcompare(LLVMRealOLT, rest, b_.real(reals, 0));
+        rest = b_.select(below, b_.fadd(rest, under.mantissa), rest);
+        return std::vector<Value>{rest, b_.subtract(carried[1], step)};
+      });
+  // Back to the exponent of y in two factors, as one of them may not be a normal number.
+  Value half = LLVMBuildAShr(b_.raw(), under.exponent, b_.constant(words, 1), "");
+  Value left = b_.fmultiply(end[0], power_of_two(half));
+  left = b_.fmultiply(left, power_of_two(b_.subtract(under.exponent, half)));
+  return b_.intrinsic("llvm.copysign", {reals}, {b_.select(usual, left, a), x});
+}
+
+/// Modulo as `evaluate` states it. All types go through f64.
+Value Emission::modulo(Value given_x, Value given_y) {
+  Type given = LlvmBuilder::type_of(given_x), reals = type(DType::f64);
+  bool widened = given != reals;
+  Value x = widened ? LLVMBuildFPExt(b_.raw(), given_x, reals, "") : given_x;
+  Value y = widened ? LLVMBuildFPExt(b_.raw(), given_y, reals, "") : given_y;
+  Value zero = b_.real(reals, 0);
+  Value rest = remainder(x, y);
+  Value opposite = b_.bit_xor(b_.fcompare(LLVMRealOLT, rest, zero), b_.fcompare(LLVMRealOLT, y, zero));
+  Value none = b_.fcompare(LLVMRealOEQ, rest, zero);
+  Value signed_zero = b_.intrinsic("llvm.copysign", {reals}, {zero, y});
+  Value usual = b_.select(none, signed_zero, b_.select(opposite, b_.fadd(rest, y), rest));
+  // NaN where x is not finite, y is 0 or one of them is NaN: then x * 0 / y is, and elsewhere it is not.
+  Value nothing = b_.fdivide(b_.fmultiply(x, zero), y);
+  Value out = b_.select(b_.fcompare(LLVMRealUNO, nothing, nothing), nothing, usual);
+  return widened ? LLVMBuildFPTrunc(b_.raw(), out, given, "") : out;
+}
+
 Value Emission::floating(const ExprNode& node, std::span<const Value> v) {
   Type type = LlvmBuilder::type_of(v[0]);
   auto unary = [&](const char* name) { return b_.intrinsic(name, {type}, {v[0]}); };
@@ -164,6 +242,8 @@ Value Emission::floating(const ExprNode& node, std::span<const Value> v) {
       return b_.fmultiply(v[0], v[1]);
     case Primitive::divide:
       return b_.fdivide(v[0], v[1]);
+    case Primitive::modulo:
+      return modulo(v[0], v[1]);
     case Primitive::minimum:
     case Primitive::maximum:
       return extreme(node, v[0], v[1]);
@@ -307,6 +387,7 @@ class ExprEmitter {
       : emission_(b, lanes), operand_(operand), loop_index_(loop_index) {}
 
   Value emit(Expr root) {
+    roots_.push_back(root);
     for (Expr e : topological(root))
       if (!values_.contains(&*e)) values_[&*e] = node_value(*e);
     return values_.at(&*root);
@@ -361,6 +442,7 @@ class ExprEmitter {
   Emission emission_;
   const std::function<Value(int)>& operand_;
   const std::function<Value(int)>& loop_index_;
+  std::vector<Expr> roots_;  // hold the nodes that the tables are keyed by
   std::unordered_map<const ExprNode*, Value> values_, widened_;
 };
 

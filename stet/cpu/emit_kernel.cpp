@@ -25,8 +25,11 @@ int unroll_for(int expr_size) { return expr_size <= 8 ? 4 : expr_size <= 24 ? 2 
 /// Distinct nodes of all of them, as they are computed.
 int expanded_size(const std::vector<Expr>& bodies) {
   std::unordered_set<const ExprNode*> nodes;
-  for (Expr body : bodies)
-    for (Expr part : topological(expand_math(body))) nodes.insert(&*part);
+  std::vector<Expr> held;  // so that no node takes the place of another
+  for (Expr body : bodies) {
+    held.push_back(expand_math(body));
+    for (const Expr& part : topological(held.back())) nodes.insert(&*part);
+  }
   return static_cast<int>(nodes.size());
 }
 

@@ -10,7 +10,9 @@
 #include <cstring>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/runtime/parallel.h"
 
 namespace stet::cpu {
@@ -133,7 +135,9 @@ class Scratch {
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
-thread_local Scratch scratch;
+[[gnu::tls_model("initial-exec")]] constinit thread_local Scratch* this_thread_scratch = nullptr;
+
+Scratch& scratch() { return this_thread_scratch ? *this_thread_scratch : make_for_this_thread(this_thread_scratch); }
 
 }  // namespace
 
@@ -167,7 +171,10 @@ struct GemmKernel::State {
     GemmBlockFunction loaded = slot.load(std::memory_order_acquire);
     if (loaded) [[likely]]
       return loaded;
-    loaded = reinterpret_cast<GemmBlockFunction>(load_code(request(piece)));
+    Code code = shared_code(request(piece));
+    loaded = reinterpret_cast<GemmBlockFunction>(code.get());
+    std::lock_guard lock(held_guard);
+    held.push_back(std::move(code));
     slot.store(loaded, std::memory_order_release);
     return loaded;
   }
@@ -192,6 +199,8 @@ struct GemmKernel::State {
   DType result_dtype;
   std::vector<int> operand_bytes;  // 0: not used by the expression
   mutable std::array<std::atomic<GemmBlockFunction>, piece_count> functions{};
+  mutable Lock held_guard;
+  mutable std::vector<Code> held;  // what `functions` points to
 };
 
 namespace {
@@ -350,7 +359,7 @@ void Call::run_packed(const Block& block) {
   Count unit = left_packer ? packed_columns / tile_rows * tile_rows : block.rows;
   Count strip = left_packer ? left_strip_panels * unit : block.rows;
   char* right_panel =
-      scratch.reserve(static_cast<std::size_t>(panel_bytes * (left_packer ? left_strip_panels + 1 : 1)));
+      scratch().reserve(static_cast<std::size_t>(panel_bytes * (left_packer ? left_strip_panels + 1 : 1)));
   if (!right_panel) {
     failed = true;
     return;
@@ -392,7 +401,7 @@ void Call::run_packed(const Block& block) {
 
 void Call::run_epilogue_only(const Block& block) {
   std::size_t bytes = static_cast<std::size_t>(block.columns * bytes_);
-  char* zeros = scratch.reserve(bytes);
+  char* zeros = scratch().reserve(bytes);
   if (!zeros) {
     failed = true;
     return;
@@ -420,7 +429,7 @@ void Call::run_library(const Block& block) {
   Count stride = a_.result.leading;
   if (functions[pass]) {
     // Aside, not in the result: that may be of another type, or an operand itself.
-    sums = reinterpret_cast<float*>(scratch.reserve(static_cast<std::size_t>(block.rows * block.columns * bytes_)));
+    sums = reinterpret_cast<float*>(scratch().reserve(static_cast<std::size_t>(block.rows * block.columns * bytes_)));
     stride = block.columns;
     if (!sums) {
       failed = true;

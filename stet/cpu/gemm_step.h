@@ -32,10 +32,13 @@ class GemmStep : public Step {
   std::string str() const override;
   /// The pieces of code that sizes like the hinted ones need.
   std::vector<CodeRequest> code() const;
+  /// What code() asked for: held, so that it is there when it is needed.
+  void hold_code(std::vector<Code> code) { code_ = std::move(code); }
 
  private:
   friend class BoundGemm;
   std::shared_ptr<GemmKernel> kernel_;
+  std::vector<Code> code_;
 };
 
 }  // namespace stet::cpu

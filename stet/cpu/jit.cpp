@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -22,6 +22,7 @@
 #include <unordered_map>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/cpu/object_cache.h"
 #include "stet/cpu/object_loader.h"
@@ -58,19 +59,19 @@ struct HostCpu {
   std::string features = taken(LLVMGetHostCPUFeatures());
 };
 const HostCpu& host_cpu() {
-  static const HostCpu cpu;
-  return cpu;
+  static const HostCpu* const cpu = new HostCpu;  // never destroyed: see thread_end.h
+  return *cpu;
 }
 
 /// What the code depends on besides its own key.
 const std::string& key_suffix() {
-  static const std::string suffix = [] {
+  static const std::string* const suffix = [] {
     unsigned major, minor, patch;
     LLVMGetVersion(&major, &minor, &patch);
-    return text("\nemitter ", STET_EMITTER_BUILD, "\nllvm ", major, ".", minor, ".", patch, "\ncpu ", host_cpu().name,
-                "\nfeatures ", host_cpu().features);
+    return new std::string(text("\nemitter ", STET_EMITTER_BUILD, "\nllvm ", major, ".", minor, ".", patch, "\ncpu ",
+                                host_cpu().name, "\nfeatures ", host_cpu().features));
   }();
-  return suffix;
+  return *suffix;
 }
 
 /// LLVM's code generator for this CPU. One is used by one thread at a time.
@@ -158,23 +159,25 @@ class Generators {
     }
     return std::make_unique<CodeGenerator>();
   }
-  std::mutex mutex_;
+  Lock mutex_;
   std::vector<std::unique_ptr<CodeGenerator>> idle_;
 };
 
-/// All code of the process, by full key.
+/// All code of the process, by key.
 class CodeStore {
  public:
   static CodeStore& instance() {
-    static CodeStore* store = new CodeStore;  // never destroyed: threads may outlive main
+    static CodeStore* const store = new CodeStore;  // never destroyed: see thread_end.h
     return *store;
   }
 
-  std::vector<void*> load(std::span<const CodeRequest> requests);
+  std::vector<Code> load(std::span<const CodeRequest> requests);
 
   CodeStatistics statistics() {
     std::lock_guard lock(mutex_);
-    return statistics_;
+    CodeStatistics now = statistics_;
+    now.in_memory = code_.size();
+    return now;
   }
   std::shared_ptr<const ObjectCache> cache() {
     std::lock_guard lock(mutex_);
@@ -187,8 +190,15 @@ class CodeStore {
     cache_ = std::move(fresh);
   }
   void forget() {
+    std::deque<Code> latest;  // unloaded without the lock
     std::lock_guard lock(mutex_);
-    std::erase_if(code_, [](const auto& entry) { return entry.second != nullptr; });
+    latest.swap(latest_);
+    std::erase_if(code_, [](const auto& entry) { return !entry.second.being_made(); });
+  }
+  /// For the life of the process.
+  void keep(std::span<const Code> code) {
+    std::lock_guard lock(mutex_);
+    kept_.insert(kept_.end(), code.begin(), code.end());
   }
   Generators& generators() { return generators_; }
 
@@ -196,10 +206,15 @@ class CodeStore {
   struct Task {
     std::size_t number;  // of the request
     const CodeRequest* request;
-    const std::string* key;
-    void* address = nullptr;
+    Code code;
   };
-  using Code = std::unordered_map<std::string, void*>;
+  struct Slot {
+    std::weak_ptr<void> code;
+    bool claimed = false;  // someone makes it
+    std::uint64_t generation = 0;
+    /// A thread that a fork() left behind does not finish.
+    bool being_made() const { return claimed && generation == fork_generation(); }
+  };
   /// Tasks that this caller alone works on; at the end, however it comes, others see what became of them.
   struct Claims {
     CodeStore& store;
@@ -207,104 +222,129 @@ class CodeStore {
     ~Claims() { store.publish(tasks); }
   };
 
-  /// Claims what nobody has and nobody makes; what is there goes to `addresses`.
-  void claim(std::span<const CodeRequest> requests, std::span<const std::string> keys, std::span<void*> addresses,
-             std::vector<Task>& tasks);
+  /// Claims what nobody has and nobody makes; what is there goes to `code`.
+  void claim(std::span<const CodeRequest> requests, std::span<Code> code, std::vector<Task>& tasks);
   /// Waits while others make what is missing. Whether nothing is.
-  bool wait_for_others(std::span<const std::string> keys, std::span<void* const> addresses);
+  bool wait_for_others(std::span<const CodeRequest> requests, std::span<const Code> code);
   bool load_from_disk(const ObjectCache& cache, Task& task);
   void compile(const ObjectCache& cache, Task& task);
   void compile_all(const ObjectCache& cache, std::span<Task*> tasks);
   void publish(std::span<const Task> tasks);
+  /// What was loaded, so that its key goes when it is unloaded.
+  Code registered(Code loaded, const std::string& key);
+  void unloaded(const std::string& key);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Code code_;  // null: someone is making it
+  static constexpr std::size_t most_latest = 64;
+  Lock mutex_;
+  std::atomic<std::uint32_t> news_{0};  // counts what was published
+  std::unordered_map<std::string, Slot> code_;
+  std::deque<Code> latest_;  // so that functions made and dropped in turns do not load their code every time
+  std::vector<Code> kept_;
   std::shared_ptr<const ObjectCache> cache_;
   CodeStatistics statistics_;
   Generators generators_;
 };
 
-std::vector<void*> CodeStore::load(std::span<const CodeRequest> requests) {
-  std::vector<std::string> keys;
-  for (const CodeRequest& request : requests) keys.push_back(request.key + key_suffix());
-  std::vector<void*> addresses(requests.size(), nullptr);
+std::vector<Code> CodeStore::load(std::span<const CodeRequest> requests) {
+  std::vector<Code> code(requests.size());
   do {
     Claims claims{*this, {}};
-    claim(requests, keys, addresses, claims.tasks);
+    claim(requests, code, claims.tasks);
     if (claims.tasks.empty()) continue;
     std::shared_ptr<const ObjectCache> cache = this->cache();
     std::vector<Task*> misses;
     for (Task& task : claims.tasks)
       if (!load_from_disk(*cache, task)) misses.push_back(&task);
     compile_all(*cache, misses);
-    for (const Task& task : claims.tasks) addresses[task.number] = task.address;
-  } while (!wait_for_others(keys, addresses));
-  return addresses;
+    for (const Task& task : claims.tasks) code[task.number] = task.code;
+  } while (!wait_for_others(requests, code));
+  return code;
 }
 
-void CodeStore::claim(std::span<const CodeRequest> requests, std::span<const std::string> keys,
-                      std::span<void*> addresses, std::vector<Task>& tasks) {
-  tasks.reserve(keys.size());
+void CodeStore::claim(std::span<const CodeRequest> requests, std::span<Code> code, std::vector<Task>& tasks) {
+  tasks.reserve(requests.size());
   std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (addresses[i]) continue;
-    auto [at, inserted] = code_.try_emplace(keys[i], nullptr);
-    if (inserted) {
-      tasks.push_back({i, &requests[i], &keys[i]});
-    } else if (at->second) {
-      addresses[i] = at->second;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (code[i]) continue;
+    Slot& slot = code_[requests[i].key];
+    if (slot.being_made()) continue;
+    if (Code loaded = slot.code.lock()) {
+      code[i] = std::move(loaded);
       ++statistics_.reused;
+      continue;
+    }
+    slot.claimed = true;
+    slot.generation = fork_generation();
+    tasks.push_back({i, &requests[i], {}});
+  }
+}
+
+bool CodeStore::wait_for_others(std::span<const CodeRequest> requests, std::span<const Code> code) {
+  bool complete = true;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (code[i]) continue;
+    complete = false;
+    for (;;) {
+      std::uint32_t seen = news_.load();
+      {
+        std::lock_guard lock(mutex_);
+        auto at = code_.find(requests[i].key);
+        if (at == code_.end() || !at->second.being_made()) break;  // made, or its maker failed and it is ours to claim
+      }
+      news_.wait(seen);
     }
   }
+  return complete;
 }
 
-bool CodeStore::wait_for_others(std::span<const std::string> keys, std::span<void* const> addresses) {
-  bool complete = true;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (addresses[i]) continue;
-    complete = false;
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] {
-      auto at = code_.find(keys[i]);
-      return at == code_.end() || at->second;  // gone: its maker failed, and it is ours to claim
-    });
-  }
-  return complete;
+Code CodeStore::registered(Code loaded, const std::string& key) {
+  void* address = loaded.get();
+  return Code(address, [this, key, loaded = std::move(loaded)](void*) mutable {
+    loaded.reset();
+    unloaded(key);
+  });
+}
+
+void CodeStore::unloaded(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  auto at = code_.find(key);
+  if (at != code_.end() && !at->second.being_made() && at->second.code.expired()) code_.erase(at);
 }
 
 bool CodeStore::load_from_disk(const ObjectCache& cache, Task& task) {
   Stopwatch watch;
   bool rejected = false;
-  std::optional<std::vector<char>> object = cache.find(*task.key, rejected);
+  const std::string key = task.request->key + key_suffix();
+  std::optional<std::vector<char>> object = cache.find(key, rejected);
   if (object) {
     try {
-      task.address = load_object(*object, entry_name);
+      task.code = registered(load_object(*object, entry_name), task.request->key);
     } catch (const UnusableObject&) {
       // Written by a compiler gone wrong, or forged: as bad as a damaged file.
       rejected = true;
-      cache.remove(*task.key);
+      cache.remove(key);
     }
   }
   std::lock_guard lock(mutex_);
   statistics_.rejected_files += rejected;
-  if (!task.address) return false;
+  if (!task.code) return false;
   ++statistics_.loaded;
   statistics_.load_milliseconds += watch.milliseconds();
   return true;
 }
 
 void CodeStore::compile(const ObjectCache& cache, Task& task) {
+  ForkSafeSection section;  // LLVM has locks of its own
   Stopwatch watch;
   std::string object = generators_.with_one(
       [&](const CodeGenerator& generator) { return generator.generate(*task.request, LLVMObjectFile); });
   try {
-    task.address = load_object(object, entry_name);
+    task.code = registered(load_object(object, entry_name), task.request->key);
   } catch (const UnusableObject& problem) {
     throw InternalError(text("code for '", task.request->key, "' cannot be loaded: ", problem.what()));
   }
   double milliseconds = watch.milliseconds();
-  cache.store(*task.key, object);
+  cache.store(task.request->key + key_suffix(), object);
   std::lock_guard lock(mutex_);
   ++statistics_.compiled;
   statistics_.compile_milliseconds += milliseconds;
@@ -314,6 +354,7 @@ void CodeStore::compile_all(const ObjectCache& cache, std::span<Task*> tasks) {
   std::atomic<std::size_t> next{0};
   std::mutex failure_mutex;
   std::exception_ptr failure;
+  const bool inside = ForkSafeSection::open();
   auto work = [&] {
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
       try {
@@ -327,7 +368,11 @@ void CodeStore::compile_all(const ObjectCache& cache, std::span<Task*> tasks) {
   std::vector<std::thread> threads;
   std::size_t workers = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), tasks.size());
   try {
-    while (threads.size() + 1 < workers) threads.emplace_back(work);
+    while (threads.size() + 1 < workers)
+      threads.emplace_back([&] {
+        WorksInsideSection section(inside);
+        work();
+      });
   } catch (const std::system_error&) {
     // Fewer threads than wished for: this one does the rest.
   }
@@ -337,19 +382,36 @@ void CodeStore::compile_all(const ObjectCache& cache, std::span<Task*> tasks) {
 }
 
 void CodeStore::publish(std::span<const Task> tasks) {
-  std::lock_guard lock(mutex_);
-  for (const Task& task : tasks) {
-    if (task.address)
-      code_[*task.key] = task.address;
-    else
-      code_.erase(*task.key);
+  if (tasks.empty()) return;
+  std::deque<Code> passed;  // unloaded without the lock
+  {
+    std::lock_guard lock(mutex_);
+    for (const Task& task : tasks) {
+      if (!task.code) {
+        code_.erase(task.request->key);
+        continue;
+      }
+      code_[task.request->key] = {.code = task.code};
+      latest_.push_back(task.code);
+    }
+    for (; latest_.size() > most_latest; latest_.pop_front()) passed.push_back(std::move(latest_.front()));
   }
-  changed_.notify_all();
+  ++news_;
+  news_.notify_all();
 }
 
 }  // namespace
 
-std::vector<void*> load_code(std::span<const CodeRequest> requests) { return CodeStore::instance().load(requests); }
+std::vector<Code> shared_code(std::span<const CodeRequest> requests) { return CodeStore::instance().load(requests); }
+Code shared_code(const CodeRequest& request) { return shared_code(std::span(&request, 1)).front(); }
+
+std::vector<void*> load_code(std::span<const CodeRequest> requests) {
+  std::vector<Code> code = shared_code(requests);
+  CodeStore::instance().keep(code);
+  std::vector<void*> addresses;
+  for (const Code& one : code) addresses.push_back(one.get());
+  return addresses;
+}
 void* load_code(const CodeRequest& request) { return load_code(std::span(&request, 1)).front(); }
 
 CodeStatistics code_statistics() { return CodeStore::instance().statistics(); }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "stet/cpu/llvm_builder.h"
+#include "stet/cpu/object_loader.h"
 
 namespace stet::cpu {
 
@@ -17,8 +18,12 @@ struct CodeRequest {
 };
 inline constexpr const char* entry_name = "stet_entry";
 
-/// The addresses of the functions, one per request: from memory, from the cache on disk, or compiled (several at once
-/// on several threads). Code stays loaded for the life of the process. Thread-safe; the same key is compiled once.
+/// The functions, one per request: from memory, from the cache on disk, or compiled (several at once on several
+/// threads). Code is unloaded when nobody holds it; the latest stays a while longer. Thread-safe; the same key is
+/// compiled once.
+std::vector<Code> shared_code(std::span<const CodeRequest> requests);
+Code shared_code(const CodeRequest& request);
+/// The same as plain addresses, loaded for the life of the process: for tests and benches.
 std::vector<void*> load_code(std::span<const CodeRequest> requests);
 void* load_code(const CodeRequest& request);
 
@@ -29,6 +34,7 @@ struct CodeStatistics {
   double compile_milliseconds = 0;  // sum over threads
   double load_milliseconds = 0;
   std::uint64_t rejected_files = 0;  // bad cache files deleted and rebuilt
+  std::uint64_t in_memory = 0;       // functions loaded now
 };
 CodeStatistics code_statistics();
 
@@ -36,8 +42,8 @@ CodeStatistics code_statistics();
 /// (STET_CACHE_DIR="" or a folder that is not ours alone). The setter is for tests.
 std::string cache_folder();
 void set_cache_folder(std::string folder);
-/// Forgets what is in memory (the code stays callable): the next request goes to disk or to LLVM. For tests and
-/// benches.
+/// Forgets what is in memory (code that is held stays callable): the next request goes to disk or to LLVM. For tests
+/// and benches.
 void forget_loaded_code();
 
 /// LLVM IR and assembly of a request, as text, for docs and debugging.

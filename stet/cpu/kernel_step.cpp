@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "stet/base/error.h"
@@ -28,6 +29,8 @@ std::int64_t last_level_cache() {
   }();
   return bytes;
 }
+
+std::atomic<std::int64_t> streaming_bytes{0};
 
 /// Nanoseconds that an iteration takes on one core, roughly: only used to decide whether threads are worth it.
 double iteration_cost(const Kernel& kernel) {
@@ -89,6 +92,8 @@ struct FirstFailure {
 };
 
 }  // namespace
+
+void set_streaming_bytes(std::int64_t bytes) { streaming_bytes.store(bytes, std::memory_order_relaxed); }
 
 SplitReduction split_reduction(const Kernel& kernel) {
   Kernel partial = kernel, combine = kernel;
@@ -168,9 +173,10 @@ class BoundKernel : public BoundStep {
     if (kernel.accumulate) chunks_ = {chunks_.total, chunks_.total, 1};  // neighbours may add to one place
     if (kernel.has_reduction()) bind_reduction(bindings, kept, reduced, cost);
     // What is overwritten has just been read: nothing is saved by storing around the cache.
-    if (chunks_.count > 1 && !step.overwrites && streams(kernel, bindings, kept))
-      function_ = reinterpret_cast<KernelFunction>(
-          load_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
+    if (chunks_.count > 1 && !step.overwrites && streams(kernel, bindings, kept)) {
+      code_.push_back(shared_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
+      function_ = reinterpret_cast<KernelFunction>(code_.back().get());
+    }
   }
 
   void run(void* const* table) const override {
@@ -216,7 +222,8 @@ class BoundKernel : public BoundStep {
       bool everywhere = std::none_of(access.address.strides.begin(), access.address.strides.end(), repeated);
       bytes += everywhere ? size_of(access.dtype) : 0;
     }
-    return kept > last_level_cache() / bytes;
+    std::int64_t set = streaming_bytes.load(std::memory_order_relaxed);
+    return kept > (set > 0 ? set : last_level_cache()) / bytes;
   }
 
   void bind_reduction(const Bindings& bindings, std::int64_t kept, std::int64_t reduced, double cost) {
@@ -240,9 +247,10 @@ class BoundKernel : public BoundStep {
     SplitReduction split = split_reduction(kernel);
     CodeRequest requests[] = {kernel_code(split.partial, {.checked = step_.checked_}),
                               kernel_code(split.combine, {.checked = step_.checked_})};
-    std::vector<void*> code = load_code(requests);
-    partial_function_ = reinterpret_cast<KernelFunction>(code[0]);
-    combine_function_ = reinterpret_cast<KernelFunction>(code[1]);
+    std::vector<Code> code = shared_code(requests);
+    partial_function_ = reinterpret_cast<KernelFunction>(code[0].get());
+    combine_function_ = reinterpret_cast<KernelFunction>(code[1].get());
+    code_.insert(code_.end(), code.begin(), code.end());
     scratch_elements_ = kept;
     partial_places_ = number_layout(split.partial, step_.checked_);
     partial_numbers_ = evaluated(split.partial.numbers(), bindings, partial_places_.total);
@@ -319,6 +327,7 @@ class BoundKernel : public BoundStep {
   NumberLayout places_;
   std::vector<std::int64_t> numbers_;
   std::vector<std::int64_t> extents_;  // of checks
+  std::vector<Code> code_;             // variants that the step does not hold
   KernelFunction function_ = nullptr;
   Chunking chunks_;
   // long reductions

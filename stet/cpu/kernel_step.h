@@ -37,7 +37,10 @@ class KernelStep : public Step {
 
   /// The code it needs for ordinary sizes; variants for huge ones are fetched when first bound.
   CodeRequest code() const { return kernel_code(kernel_, {.checked = checked_}); }
-  void set_code(void* function) { function_ = reinterpret_cast<KernelFunction>(function); }
+  void set_code(Code code) {
+    code_ = std::move(code);
+    function_ = reinterpret_cast<KernelFunction>(code_.get());
+  }
 
  private:
   friend class BoundKernel;
@@ -46,6 +49,7 @@ class KernelStep : public Step {
   std::vector<KernelCheck> checks_;
   std::vector<Dim> numbers_;
   bool checked_;
+  Code code_;
   KernelFunction function_ = nullptr;
 };
 
@@ -55,5 +59,9 @@ struct SplitReduction {
   Kernel partial, combine;
 };
 SplitReduction split_reduction(const Kernel& kernel);
+
+/// A map whose results and operands are larger than this stores around the cache. The last-level cache's size, unless a
+/// test lowers it (0: that size again) before a program is bound.
+void set_streaming_bytes(std::int64_t bytes);
 
 }  // namespace stet::cpu

@@ -106,6 +106,20 @@ Content read_file(int file, std::string_view key, std::vector<char>& bytes) {
   return Content::usable;
 }
 
+/// Said once in a process, because without the cache every start compiles everything again.
+void tell_unused(const std::string& folder, const struct stat& status) {
+  static std::atomic<bool> told{false};
+  if (told.exchange(true)) return;
+  bool ours = status.st_uid == ::geteuid();
+  std::fprintf(
+      stderr,
+      "stet: the object cache %s is not used: %s\n"
+      "  why             code found there is run, so the folder must be yours alone\n"
+      "  fix             %s\n",
+      folder.c_str(), ours ? "others may enter it" : "it belongs to another user",
+      ours ? ("chmod 700 " + folder).c_str() : "set STET_CACHE_DIR to a folder of yours, or to nothing to do without");
+}
+
 }  // namespace
 
 ObjectCache::ObjectCache(const std::string& folder, std::int64_t most_bytes) : most_bytes_(most_bytes) {
@@ -122,6 +136,7 @@ ObjectCache::ObjectCache(const std::string& folder, std::int64_t most_bytes) : m
     folder_ = folder;
     return;
   }
+  tell_unused(folder, status);
   ::close(descriptor_);
   descriptor_ = -1;
 }

@@ -37,10 +37,8 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   char* data() const { return static_cast<char*>(data_); }
-  /// Executable from now on, and never unmapped.
   void make_executable() {
     if (::mprotect(data_, bytes_, PROT_READ | PROT_EXEC) != 0) throw UnusableObject("memory cannot be made executable");
-    data_ = MAP_FAILED;
   }
 
  private:
@@ -59,11 +57,10 @@ class Loader {
  public:
   Loader(std::span<const char> object, const std::string& symbol) : object_(object), wanted_(symbol) {}
 
-  void* load() {
+  Code load() {
     read_headers();
-    std::size_t bytes = lay_out();
-    Mapping mapping(bytes);
-    base_ = mapping.data();
+    auto mapping = std::make_shared<Mapping>(lay_out());
+    base_ = mapping->data();
     for (std::size_t s = 0; s < sections_.size(); ++s)
       if (placed_[s] != unplaced && sections_[s].sh_type != SHT_NOBITS)
         std::memcpy(base_ + placed_[s], slice(sections_[s].sh_offset, sections_[s].sh_size), sections_[s].sh_size);
@@ -72,8 +69,8 @@ class Loader {
       if (section.sh_type == SHT_RELA && section.sh_info < placed_.size() && placed_[section.sh_info] != unplaced)
         relocate(section);
     if (!entry_) throw UnusableObject(text("the object does not define ", wanted_));
-    mapping.make_executable();
-    return entry_;
+    mapping->make_executable();
+    return Code(std::move(mapping), entry_);
   }
 
  private:
@@ -221,6 +218,6 @@ class Loader {
 
 }  // namespace
 
-void* load_object(std::span<const char> object, const std::string& symbol) { return Loader(object, symbol).load(); }
+Code load_object(std::span<const char> object, const std::string& symbol) { return Loader(object, symbol).load(); }
 
 }  // namespace stet::cpu

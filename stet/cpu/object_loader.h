@@ -4,6 +4,7 @@
 // disk cache need not set LLVM up (figures in jit.cpp). What generated objects use is small: read-only sections,
 // relative relocations, no unwinding, no thread-local data; anything else is refused.
 #pragma once
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -16,8 +17,11 @@ class UnusableObject : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The address of `symbol`, a global function of the object, loaded for the life of the process. Reads within `object`
-/// only, whatever its bytes are. Throws UnusableObject; an undefined symbol is named in its text.
-void* load_object(std::span<const char> object, const std::string& symbol);
+/// Loaded code: the address of a function, which can be called as long as anyone holds it.
+using Code = std::shared_ptr<void>;
+
+/// The function `symbol`, a global one of the object. Reads within `object` only, whatever its bytes are. Throws
+/// UnusableObject; an undefined symbol is named in its text.
+Code load_object(std::span<const char> object, const std::string& symbol);
 
 }  // namespace stet::cpu

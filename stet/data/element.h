@@ -41,10 +41,10 @@ struct Of<Variable> {
   using Type = Tensor;
   static void write(const Variable& v, Tensors& out) { out.push_back(v); }
 };
-template <Number T>
+template <inside::Number T>
 struct Of<T> {
   using Type = Tensor;
-  static void write(T v, Tensors& out) { out.push_back(v); }
+  static void write(T v, Tensors& out) { out.push_back(tensor(v)); }
 };
 template <class... T>
 requires(Writable<T>&&...) struct Of<std::tuple<T...>> {

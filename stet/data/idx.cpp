@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -52,10 +53,37 @@ class IdxFile {
       auto part = static_cast<unsigned>(std::min<std::size_t>(count - done, 1 << 30));
       int got = gzread(file_.get(), static_cast<char*>(to) + done, part);
       if (got < 0) fail("is damaged: it does not decompress", "fetch it again");
-      if (got == 0) break;
+      if (got == 0) {
+        // Also when all data has come: the checksum behind it is part of the file.
+        int problem = Z_OK;
+        gzerror(file_.get(), &problem);
+        if (problem == Z_BUF_ERROR) fail("is cut off", "fetch it again");
+        break;
+      }
       done += static_cast<std::size_t>(got);
     }
     return done;
+  }
+  /// What is still to come, in bytes. Reads it and goes back: for a file that seems not to hold what it should.
+  std::int64_t rest() {
+    z_off_t here = gztell(file_.get());
+    std::vector<unsigned char> block(1 << 16);
+    std::int64_t count = 0;
+    while (std::size_t got = read(block.data(), block.size())) count += static_cast<std::int64_t>(got);
+    if (gzseek(file_.get(), here, SEEK_SET) != here) fail("cannot be read twice", "fetch it again");
+    return count;
+  }
+  /// The last four bytes of the file, which of a compressed one state how long it is uncompressed (modulo 2^32, and of
+  /// its last part only); else its length.
+  std::uint32_t stated_length() const {
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> raw(std::fopen(path_.c_str(), "rb"), std::fclose);
+    unsigned char last[4] = {};
+    if (!raw) return 0;
+    if (gzdirect(file_.get()))
+      return std::fseek(raw.get(), 0, SEEK_END) ? 0 : static_cast<std::uint32_t>(std::ftell(raw.get()));
+    if (std::fseek(raw.get(), -4, SEEK_END) || std::fread(last, 1, 4, raw.get()) != 4) return 0;
+    return std::uint32_t{last[0]} | std::uint32_t{last[1]} << 8 | std::uint32_t{last[2]} << 16 |
+           std::uint32_t{last[3]} << 24;
   }
   void read_all(void* to, std::size_t count, const char* what) {
     if (read(to, count) != count) fail(text("is cut off in its ", what), "fetch it again");
@@ -87,10 +115,14 @@ Tensor read_idx(const std::string& path, Where where) {
   }
   if (overflow) file.fail("declares sizes whose product is too large", "fetch it again");
 
-  // Grown as data arrives: a header that lies about its size costs no memory.
+  // Whether the data is all there is found out before there is memory for it, and then memory grows as data arrives: a
+  // file that lies about its size costs none.
+  auto wanted = static_cast<std::size_t>(bytes);
+  std::size_t header = 4 + 4 * sizes.size();
+  if (file.stated_length() != static_cast<std::uint32_t>(header + wanted) && file.rest() < bytes)
+    file.fail("is cut off in its data", "fetch it again");
   constexpr std::size_t block = std::size_t{1} << 24;
   std::vector<unsigned char> data;
-  auto wanted = static_cast<std::size_t>(bytes);
   while (data.size() < wanted) {
     std::size_t part = std::min(block, wanted - data.size()), before = data.size();
     data.resize(before + part);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "stet/base/dtype.h"
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 #include "stet/base/text.h"
 #include "stet/ir/expr.h"

@@ -161,21 +161,6 @@ Expr error_function_f64(Expr x) {
   return select(a < 0.85, small, copy_sign(1 - erfc_of_positive(a), x));
 }
 
-/// Modulo of floating values as `evaluate` states it; every type in f64, where the quotient has digits to spare.
-Expr floating_modulo(Expr narrow_x, Expr narrow_y) {
-  Expr x = cast(narrow_x, f64), y = cast(narrow_y, f64);
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  Expr quotient = floor(x / y);
-  Expr rest = select(abs(quotient) < 0x1p53, fma(-quotient, y, x), x * 0 / y);
-  Expr opposite = logical_xor(rest < 0, y < 0);
-  Expr signed_zero = copy_sign(constant(0.0, f64), y);
-  Expr usual = select(equal(rest, 0), signed_zero, select(opposite, rest + y, rest));
-  Expr same_side = equal(x < 0, y < 0);
-  Expr by_infinity = select(equal(x, 0), signed_zero, select(same_side, x, y));
-  Expr special = logical_and(equal(abs(y), infinity), abs(x) < infinity);
-  return cast(select(special, by_infinity, usual), narrow_x.dtype());
-}
-
 Expr integer_power(Expr base, Expr exponent) {
   DType d = base.dtype();
   int bits = 8 * size_of(d) - (d == u8 ? 0 : 1);
@@ -193,7 +178,7 @@ Expr integer_power(Expr base, Expr exponent) {
   return select(exponent < 0, select(unit, of_minus_one, constant(0, d)), result);
 }
 
-/// One node of f32 or f64 (any type: modulo, integer power) whose arguments are expanded already.
+/// One node of f32 or f64 (any type: integer power) whose arguments are expanded already.
 Expr expand_node(Primitive primitive, Expr a, Expr b) {
   bool single = a.dtype() == f32;
   switch (primitive) {
@@ -217,7 +202,6 @@ Expr expand_node(Primitive primitive, Expr a, Expr b) {
 }
 
 Expr expanded(const ExprNode& node, Expr a, Expr b) {
-  if (node.primitive == Primitive::modulo) return floating_modulo(a, b);
   if (!is_floating(node.dtype)) return integer_power(a, b);
   DType computed = compute_type(node.dtype);
   Expr wide_b = b.defined() ? cast(b, computed) : b;
@@ -234,10 +218,9 @@ Expr expand_math(Expr root) {
     if (e->argument_count == 0) continue;
     Expr arguments[3];
     for (int i = 0; i < e->argument_count; ++i) arguments[i] = replaced.at(&*e->arguments[i]);
-    bool modulo = e.is(Primitive::modulo) && is_floating(e.dtype());
     if (e->custom_derivative)
       now = arguments[0];
-    else if (modulo || is_transcendental(e->primitive))
+    else if (is_transcendental(e->primitive))
       now = expanded(*e, arguments[0], arguments[1]);
     else
       now = make(e->primitive, std::span(arguments, e->argument_count), e.dtype());

@@ -7,8 +7,8 @@ namespace stet {
 
 /// exp, log, sin, cos, tanh, erf, erfc and power of f32 and f64 replaced by polynomials over + - * / sqrt, fma, floor,
 /// minimum, maximum, select, comparisons, casts, bitcasts and integer operations (nothing else remains). Of f16 and
-/// bf16 by way of f32. Floating modulo and integer power too, exactly as `evaluate` states them. Other primitives pass
-/// through unchanged; stated derivatives are dropped.
+/// bf16 by way of f32. Integer power too, exactly as `evaluate` states it. Other primitives pass through unchanged;
+/// stated derivatives are dropped.
 ///
 /// Special values are as in C's math library: NaN, infinities, signed zeros, overflow to infinity, gradual underflow.
 /// Error in units in the last place, as tests/cpu/math_ulp_test.cpp asserts it over every exponent:

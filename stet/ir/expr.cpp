@@ -3,12 +3,11 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -30,15 +29,49 @@ struct StoredHash {
   std::size_t operator()(const ExprNode* node) const { return node->hash; }
 };
 
-/// Every expression of the process. Nodes are never freed: their number is bounded by the bodies that are written.
+}  // namespace
+
+/// Every expression that anyone holds.
 struct ExprTable {
-  std::mutex mutex;
-  std::deque<ExprNode> nodes;
+  Lock guard;
   std::unordered_set<const ExprNode*, StoredHash, SameNode> known;
+  std::uint64_t made = 0;
+
+  Expr find_or_add(ExprNode node) {
+    std::lock_guard lock(guard);
+    auto found = known.find(&node);
+    if (found == known.end()) {
+      node.id = made++;
+      found = known.insert(new ExprNode(std::move(node))).first;
+    }
+    (*found)->holders.count.fetch_add(1, std::memory_order_relaxed);
+    return Expr(*found);
+  }
+
+  /// Lets go of a node's last holder, unless another was given out meanwhile. Arguments follow; not by recursion, which
+  /// long chains would overflow.
+  void release(const ExprNode* node) {
+    std::vector<const ExprNode*> dying;
+    auto let_go = [&](const ExprNode* of) {
+      if (of->holders.count.fetch_sub(1, std::memory_order_acq_rel) == 1) dying.push_back(of);
+    };
+    std::lock_guard lock(guard);
+    let_go(node);
+    while (!dying.empty()) {
+      auto* dead = const_cast<ExprNode*>(dying.back());
+      dying.pop_back();
+      known.erase(dead);
+      for (Expr* part : {&dead->arguments[0], &dead->arguments[1], &dead->arguments[2], &dead->derivative})
+        if (const ExprNode* held = std::exchange(part->node_, nullptr)) let_go(held);
+      delete dead;
+    }
+  }
 };
 
+namespace {
+
 ExprTable& table() {
-  static ExprTable* instance = new ExprTable;  // leaked: expressions may be used by destructors of static objects
+  static ExprTable* const instance = new ExprTable;  // never destroyed: see thread_end.h
   return *instance;
 }
 
@@ -61,13 +94,7 @@ std::size_t hash_of(const ExprNode& node) {
 
 Expr intern(ExprNode node) {
   node.hash = hash_of(node);
-  ExprTable& all = table();
-  std::lock_guard lock(all.mutex);
-  if (auto found = all.known.find(&node); found != all.known.end()) return Expr(*found);
-  node.id = static_cast<std::uint32_t>(all.nodes.size());
-  all.nodes.push_back(node);
-  all.known.insert(&all.nodes.back());
-  return Expr(&all.nodes.back());
+  return table().find_or_add(std::move(node));
 }
 
 // --- The primitives, one row each
@@ -214,6 +241,19 @@ Expr compared(Primitive primitive, Expr a, Expr b) {
 }  // namespace
 
 // --- Expr
+
+void Expr::release() {
+  // The count goes to zero under the table's lock only, where it can be found and given out again.
+  std::uint32_t count = node_->holders.count.load(std::memory_order_relaxed);
+  while (count > 1)
+    if (node_->holders.count.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) return;
+  table().release(node_);
+}
+
+std::size_t live_expressions() {
+  std::lock_guard lock(table().guard);
+  return table().known.size();
+}
 
 DType Expr::dtype() const {
   if (!node_) throw InternalError("an undefined expression has no dtype");

@@ -1,21 +1,23 @@
 // Expr: a scalar computation. The body of every elementwise op, of every fused kernel and of every epilogue.
 //
-// Expressions are typed, immutable and hash-consed: equal expressions are the same pointer, for the life of the
-// process. An operand is "the element of input i at this position"; an index is the position along a loop. The meaning
-// of each primitive is the reference evaluation below; code generators must agree with it (maps: within the ULP bounds
-// tested).
+// Expressions are typed, immutable, counted and hash-consed: equal expressions are the same pointer, as long as anyone
+// holds one. (So a table over expressions that come and go is keyed by Expr, never by the pointer alone.) An operand is
+// "the element of input i at this position"; an index is the position along a loop. The meaning of each primitive is
+// the reference evaluation below; code generators must agree with it (maps: within the ULP bounds tested).
 //
 // Numerics: integer arithmetic wraps; integer division and modulo by 0 give 0; float to integer saturates, NaN gives 0;
 // minimum and maximum propagate NaN and give the first of equal arguments (of -0 and 0 too); nothing is contracted or
 // reassociated, `fma` is explicit. Arithmetic of f16 and bf16 is that of f32, rounded to the type after every node.
-// Floating modulo is exact while the quotient is below 2^53 and a zero beyond; by 0 it is NaN. An integer power wraps;
-// of a negative exponent it is the quotient rounded towards zero (0, or +-1 of +-1).
+// Floating modulo is exact but for one rounding where the signs differ; by 0 it is NaN. An integer power wraps; of a
+// negative exponent it is the quotient rounded towards zero (0, or +-1 of +-1).
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stet/base/dtype.h"
@@ -70,11 +72,19 @@ using ScalarBits = std::uint64_t;
 class Expr {
  public:
   Expr() = default;  // undefined
-  explicit Expr(const ExprNode* node) : node_(node) {}
+  Expr(const Expr& other) : node_(other.node_) { retain(); }
+  Expr(Expr&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  Expr& operator=(Expr other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Expr() {
+    if (node_) release();
+  }
   bool defined() const { return node_ != nullptr; }
   const ExprNode& operator*() const { return *node_; }
   const ExprNode* operator->() const { return node_; }
-  bool operator==(const Expr&) const = default;  // the same expression
+  bool operator==(const Expr& other) const { return node_ == other.node_; }  // the same expression
 
   DType dtype() const;
   bool is(Primitive) const;
@@ -89,7 +99,20 @@ class Expr {
   std::string str(bool typed = false) const;
 
  private:
+  friend struct ExprTable;
+  explicit Expr(const ExprNode* counted) : node_(counted) {}
+  void retain() const;
+  void release();
   const ExprNode* node_ = nullptr;
+};
+
+/// How many Exprs hold a node; a copy of the node has none.
+class ExprHolders {
+ public:
+  ExprHolders() = default;
+  ExprHolders(const ExprHolders&) {}
+  ExprHolders& operator=(const ExprHolders&) { return *this; }
+  mutable std::atomic<std::uint32_t> count{0};
 };
 
 struct ExprNode {
@@ -102,8 +125,16 @@ struct ExprNode {
   int number = 0;        // operand, index
   Expr derivative = {};  // with_derivative: d(arguments[0]) / d(arguments[1]), where argument_count is 1
   std::size_t hash = 0;
-  std::uint32_t id = 0;  // in order of creation: arguments have smaller ids
+  std::uint64_t id = 0;  // in order of creation: arguments have smaller ids
+  ExprHolders holders = {};
 };
+
+inline void Expr::retain() const {
+  if (node_) node_->holders.count.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Nodes that anyone holds.
+std::size_t live_expressions();
 
 // --- Building. Literals take the other operand's type: `x * 2` for an f32 x is an f32 product.
 

@@ -142,10 +142,7 @@ std::int64_t apply_integer(Primitive primitive, DType dtype, std::int64_t a, std
 // --- Floating
 
 double real_modulo(double x, double y) {
-  if (std::isinf(y) && std::isfinite(x)) return x == 0 ? std::copysign(0.0, y) : (x < 0) == (y < 0) ? x : y;
-  double quotient = std::floor(x / y);
-  // Rounding is monotone, so the quotient is the floor or one more; either way the rest is exact.
-  double rest = std::abs(quotient) < 0x1p53 ? std::fma(-quotient, y, x) : x * 0 / y;
+  double rest = std::fmod(x, y);
   if (rest == 0) return std::copysign(0.0, y);
   return (rest < 0) != (y < 0) ? rest + y : rest;
 }

@@ -1,6 +1,7 @@
 #include "stet/ir/graph.h"
 
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 
 namespace stet {
 
@@ -57,7 +58,7 @@ Node map_node(const Graph& graph, const OpDef& row, std::vector<ValueId> inputs,
           .attributes = Attributes(view_of(attributes)),
           .results = {{body.dtype(), together.result}},
           .label = row.name,
-          .where = where};
+          .where = kept(where)};
 }
 
 /// The conditions that shape algebra left with the scope while a row was applied become the graph's: only those are
@@ -97,7 +98,7 @@ ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attribut
               .attributes = std::move(attributes),
               .results = std::move(call.results()),
               .label = op.name,
-              .where = where});
+              .where = kept(where)});
 }
 
 std::string Graph::str() const {

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 
 namespace stet {

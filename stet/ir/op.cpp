@@ -80,7 +80,8 @@ MapInstance instantiate(const OpDef& row, std::span<const DType> operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     Expr input = operand(static_cast<int>(i), operands[i]);
     bool condition = row.dtypes.result == DTypeRule::selected && i == 0;
-    inputs.push_back(scalar::cast(input, condition ? DType::bool_ : computed));
+    // First to the type of the op: an integer beside f16 or bf16 is rounded to it, as every operand of that type is.
+    inputs.push_back(condition ? scalar::cast(input, DType::bool_) : scalar::cast(scalar::cast(input, type), computed));
   }
   Expr body = row.body(inputs.data());
   DType result = row.dtypes.result == DTypeRule::compared ? DType::bool_

@@ -188,7 +188,7 @@ History Model::fit(const Tensor& x, const Tensor& y, FitOptions options, Where w
 }
 
 History Model::fit(const Data& data, FitOptions options, Where where) const {
-  std::shared_ptr<Body> alive = body();
+  std::shared_ptr<inside::Body> alive = body();
   CustomModel& model = model_body("fit", where);
   check_compiled(model, "fit", where);
   check_options(options, where);
@@ -232,7 +232,7 @@ Results Model::evaluate(const Tensor& x, const Tensor& y, EvaluateOptions option
 }
 
 Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) const {
-  std::shared_ptr<Body> alive = body();
+  std::shared_ptr<inside::Body> alive = body();
   CustomModel& model = model_body("evaluate", where);
   check_compiled(model, "evaluate", where);
   check_batch_size("evaluate", "batch_size", options.batch_size, where);
@@ -247,7 +247,7 @@ Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) 
 }
 
 Tensor Model::predict(const Data& data, PredictOptions options, Where where) const {
-  std::shared_ptr<Body> alive = body();
+  std::shared_ptr<inside::Body> alive = body();
   CustomModel& model = model_body("predict", where);
   check_batch_size("predict", "batch_size", options.batch_size, where);
   check_verbose("predict", options.verbose, where);

@@ -3,7 +3,9 @@
 #include <set>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
@@ -21,18 +23,24 @@ struct Running {
   bool in_call = false;              // its call() runs: not its build(), and not a step
   std::uint64_t first_variable = 0;  // later ones were made meanwhile
 };
-thread_local std::vector<Running> running;
+std::vector<Running>& running_layers() {
+  constinit thread_local std::vector<Running>* layers = nullptr;
+  return layers ? *layers : make_for_this_thread(layers);
+}
 
 /// What layers gave, until the outermost call has ended: facts that are learned later tell more of sizes.
 struct Outputs {
   int depth = 0;
   std::vector<std::pair<std::shared_ptr<LayerState>, Shape>> given;
 };
-thread_local Outputs outputs;
+Outputs& outputs_of_thread() {
+  constinit thread_local Outputs* outputs = nullptr;
+  return outputs ? *outputs : make_for_this_thread(outputs);
+}
 
 std::string running_path() {
   std::string path;
-  for (const Running& one : running) {
+  for (const Running& one : running_layers()) {
     if (!one.layer) path.clear();
     if (!one.segment.empty()) path += text(path.empty() ? "" : "/", one.segment);
   }
@@ -61,17 +69,17 @@ bool lists(CustomLayer& layer, const Variable& variable) {
 /// A Variable that a layer made for itself and uses, but that nobody lists, would silently not be trained. One that it
 /// got from outside may well be somebody else's.
 void require_listed(const Variable& variable, Where where) {
-  if (running.empty() || !running.back().in_call) return;
+  if (running_layers().empty() || !running_layers().back().in_call) return;
   if (!variable.trainable() || !is_floating(variable.dtype())) return;
-  CustomLayer& layer = *running.back().layer;
-  bool own = variable.id() > running.back().first_variable;
+  CustomLayer& layer = *running_layers().back().layer;
+  bool own = variable.id() > running_layers().back().first_variable;
   if (!own) {
     std::lock_guard lock(layer.state().guard);
     own = layer.state().constructed.holds(variable.id()) || layer.state().built_with.holds(variable.id());
   }
   if (!own) return;
-  for (std::size_t i = running.size(); i-- > 0 && running[i].layer;)
-    if (lists(*running[i].layer, variable)) return;
+  for (std::size_t i = running_layers().size(); i-- > 0 && running_layers()[i].layer;)
+    if (lists(*running_layers()[i].layer, variable)) return;
   throw UserError(error_text(
       text(layer.description(), " uses a Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "),
            "of ", variable.dtype(), variable.shape(), " that it made and does not list"),
@@ -85,7 +93,7 @@ void require_listed(const Variable& variable, Where where) {
 /// Finds a layer among the members that a body lists.
 class MemberSearch : public MemberVisitor {
  public:
-  explicit MemberSearch(const Body& wanted) : wanted_(wanted) {}
+  explicit MemberSearch(const inside::Body& wanted) : wanted_(wanted) {}
   std::optional<std::string> found;
 
  private:
@@ -94,14 +102,14 @@ class MemberSearch : public MemberVisitor {
   }
   void visit(const std::string&, const Variable&) override {}
   void visit(const std::string&, const Metric&) override {}
-  const Body& wanted_;
+  const inside::Body& wanted_;
 };
 
 /// The layer's name within the layer that calls it; its own name when no layer does.
 std::string segment_of(CustomLayer& layer, Where where) {
-  if (running.empty() || !running.back().layer) return layer.name();
-  if (running.back().layer == &layer) return {};  // a model called by its own step: already on the path
-  CustomLayer& parent = *running.back().layer;
+  if (running_layers().empty() || !running_layers().back().layer) return layer.name();
+  if (running_layers().back().layer == &layer) return {};  // a model called by its own step: already on the path
+  CustomLayer& parent = *running_layers().back().layer;
   {
     std::lock_guard lock(parent.state().guard);
     auto known = parent.state().member_paths.find(layer.object_id());
@@ -122,8 +130,8 @@ std::string segment_of(CustomLayer& layer, Where where) {
 /// While it lives, the innermost layer is being built.
 class OutsideOfCall {
  public:
-  OutsideOfCall() : frame_(running.size() - 1) { running[frame_].in_call = false; }
-  ~OutsideOfCall() { running[frame_].in_call = true; }
+  OutsideOfCall() : frame_(running_layers().size() - 1) { running_layers()[frame_].in_call = false; }
+  ~OutsideOfCall() { running_layers()[frame_].in_call = true; }
   OutsideOfCall(const OutsideOfCall&) = delete;
   OutsideOfCall& operator=(const OutsideOfCall&) = delete;
 
@@ -131,16 +139,42 @@ class OutsideOfCall {
   std::size_t frame_;
 };
 
+/// Waits until this thread may build the layer. False: it is built, or being built by this thread.
+bool claim_building(LayerState& state) {
+  const std::thread::id self = std::this_thread::get_id();
+  for (;;) {
+    std::uint32_t seen = state.build_news.load();
+    {
+      std::lock_guard lock(state.guard);
+      if (state.built.load(std::memory_order_relaxed) || state.builder == self) return false;
+      // A thread that a fork() left behind does not finish.
+      if (state.builder == std::thread::id() || state.builder_generation != fork_generation()) {
+        state.builder = self;
+        state.builder_generation = fork_generation();
+        return true;
+      }
+    }
+    state.build_news.wait(seen);
+  }
+}
+
 void ensure_built(CustomLayer& layer, const Tensor& x) {
   LayerState& state = layer.state();
-  if (state.built.load(std::memory_order_acquire)) return;
-  std::lock_guard lock(state.building);
-  if (state.built.load(std::memory_order_relaxed)) return;
-  std::size_t before;
-  {
-    std::lock_guard weights(state.guard);
-    before = state.weights.size();
-  }
+  if (state.built.load(std::memory_order_acquire) || !claim_building(state)) return;
+  auto ended = [&](bool built, std::size_t weights) {
+    {
+      std::lock_guard lock(state.guard);
+      state.builder = {};
+      if (!built) state.weights.resize(weights);  // a build that fails half-way is started anew
+      state.built.store(built, std::memory_order_release);
+    }
+    ++state.build_news;
+    state.build_news.notify_all();
+  };
+  const std::size_t before = [&] {
+    std::lock_guard lock(state.guard);
+    return state.weights.size();
+  }();
   const std::uint64_t first = latest_variable_id();
   try {
     {
@@ -150,24 +184,23 @@ void ensure_built(CustomLayer& layer, const Tensor& x) {
     std::lock_guard made(state.guard);
     state.built_with = {first, latest_variable_id()};
   } catch (...) {
-    std::lock_guard weights(state.guard);
-    state.weights.resize(before);  // a build that fails half-way is started anew
+    ended(false, before);
     throw;
   }
-  state.built.store(true, std::memory_order_release);
+  ended(true, 0);
 }
 
 /// Counts nested calls. When the outermost has ended, the layers learn what summaries show of their outputs.
 class OutputsOfCall {
  public:
-  OutputsOfCall() { ++outputs.depth; }
+  OutputsOfCall() { ++outputs_of_thread().depth; }
   ~OutputsOfCall() {
-    if (--outputs.depth == 0) outputs.given.clear();
+    if (--outputs_of_thread().depth == 0) outputs_of_thread().given.clear();
   }
   void add(const CustomLayer& layer, const Shape& shape) {
-    outputs.given.emplace_back(layer.shared_state(), shape);
-    if (outputs.depth > 1) return;
-    for (const auto& [state, given] : outputs.given) note(*state, given);
+    outputs_of_thread().given.emplace_back(layer.shared_state(), shape);
+    if (outputs_of_thread().depth > 1) return;
+    for (const auto& [state, given] : outputs_of_thread().given) note(*state, given);
   }
   OutputsOfCall(const OutputsOfCall&) = delete;
   OutputsOfCall& operator=(const OutputsOfCall&) = delete;
@@ -246,7 +279,7 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
   if (!options.initializer.defined()) options.initializer = is_floating(options.dtype) ? "glorot_uniform" : "zeros";
   // In the building run of a trace the first value is made outside of it, from the weight's own stream.
   InitScope outside;
-  const bool inside_call = !running.empty() && running.back().layer == this;
+  const bool inside_call = !running_layers().empty() && running_layers().back().layer == this;
   Variable variable(
       options.initializer(Shape(sizes), options.dtype, where),
       {.trainable = options.trainable, .name = inside_call ? text(running_path(), "/", name) : std::string(name)},
@@ -258,18 +291,18 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
 
 // --- the call
 
-LayerFrame::LayerFrame() : watch_(require_listed), ambient_(0) { running.push_back({nullptr, {}}); }
+LayerFrame::LayerFrame() : watch_(require_listed), ambient_(0) { running_layers().push_back({nullptr, {}}); }
 LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) : watch_(require_listed), ambient_(0) {
-  running.push_back({&layer, std::move(segment)});
+  running_layers().push_back({&layer, std::move(segment)});
 }
 LayerFrame::LayerFrame(CustomLayer& layer, std::string segment, bool training)
     : watch_(require_listed), ambient_(training ? 1 : 0) {
-  running.push_back({&layer, std::move(segment), training, true, latest_variable_id()});
+  running_layers().push_back({&layer, std::move(segment), training, true, latest_variable_id()});
 }
-LayerFrame::~LayerFrame() { running.pop_back(); }
+LayerFrame::~LayerFrame() { running_layers().pop_back(); }
 
 Tensor call_layer(CustomLayer& layer, const Tensor& x, std::optional<bool> asked, Where where) {
-  const bool training = asked ? *asked : !running.empty() && running.back().training;
+  const bool training = asked ? *asked : !running_layers().empty() && running_layers().back().training;
   LayerFrame frame(layer, segment_of(layer, where), training);
   if (!x.defined())
     throw UserError(error_text(text(layer.description(), ": its input is an undefined tensor"), where,
@@ -312,13 +345,13 @@ void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where w
   // A model made while another function is traced, or inside another layer's call, is no part of it.
   InitScope outside;
   LayerFrame nobody;
-  Outputs outer = std::exchange(outputs, {});
+  Outputs outer = std::exchange(outputs_of_thread(), {});
   struct Restored {
     Outputs& outer;
-    ~Restored() { outputs = std::move(outer); }
+    ~Restored() { outputs_of_thread() = std::move(outer); }
   } restored{outer};
   try {
-    Function build = function("build(batch)", run);
+    Function build = function("build(batch)", run, {}, Where{});  // no line of the user's
     build(zeros(Shape(hints)), where);
   } catch (const Built&) {
   } catch (const TraceError&) {
@@ -401,7 +434,7 @@ CustomLayer& Layer::layer_body(const char* asked, Where where) const {
 }
 
 Tensor Layer::operator()(const Tensor& x, CallOptions options, Where where) const {
-  std::shared_ptr<Body> alive = body_;  // call() might assign to the handle it was called through
+  std::shared_ptr<inside::Body> alive = body_;  // call() might assign to the handle it was called through
   return call_layer(layer_body("call", where), x, options.training, where);
 }
 

@@ -55,7 +55,7 @@ struct LayerState;
 /// Layers, Variables and metrics that it holds are listed with STET_MEMBERS(…); a layer that is not, used inside
 /// call(), is a UserError, and so is a trainable Variable that the layer made itself. Any number of threads may call
 /// one layer; while one of them runs its build(), the others wait.
-class STET_API CustomLayer : public Body {
+class STET_API CustomLayer : public inside::Body {
  public:
   /// Named after the class: "scale", "scale_1", …
   CustomLayer();
@@ -90,14 +90,16 @@ concept LayerBody = std::derived_from<T, CustomLayer>;
 
 /// Carries a body into the constructors of handles.
 struct FromBody {
-  std::shared_ptr<Body> body = {};
+  std::shared_ptr<inside::Body> body = {};
 };
 // What makes a derived handle usable as an argument of a traced function.
-#define STET_HANDLE(Self, Base)                                                                                        \
- public:                                                                                                               \
-  static Self from_body(std::shared_ptr<::stet::Body> body) { return Self(::stet::keras::FromBody{std::move(body)}); } \
-                                                                                                                       \
- protected:                                                                                                            \
+#define STET_HANDLE(Self, Base)                                       \
+ public:                                                              \
+  static Self from_body(std::shared_ptr<::stet::inside::Body> body) { \
+    return Self(::stet::keras::FromBody{std::move(body)});            \
+  }                                                                   \
+                                                                      \
+ protected:                                                           \
   explicit Self(::stet::keras::FromBody from) : Base(std::move(from)) {}
 
 /// A layer. Copies share it. `layer(x)` is inference, `layer(x, {.training = true})` training; inside the call() of
@@ -129,15 +131,15 @@ class STET_API Layer {
   std::vector<Variable> non_trainable_variables() const;
   std::int64_t count_params() const;
 
-  std::shared_ptr<Body> body() const { return body_; }
-  static Layer from_body(std::shared_ptr<Body> body) { return Layer(FromBody{std::move(body)}); }
+  std::shared_ptr<inside::Body> body() const { return body_; }
+  static Layer from_body(std::shared_ptr<inside::Body> body) { return Layer(FromBody{std::move(body)}); }
 
  protected:
   explicit Layer(FromBody from);
   CustomLayer& layer_body(const char* asked, Where where) const;
 
  private:
-  std::shared_ptr<Body> body_;
+  std::shared_ptr<inside::Body> body_;
 };
 
 /// Numbers names from the start again: the next Dense is "dense". For tests, and programs that make many models.

@@ -3,13 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/ambient.h"
 #include "stet/core/signature.h"
 #include "stet/core/variable_watch.h"
@@ -25,7 +26,7 @@ struct LayerState {
     bool holds(std::uint64_t id) const { return id > first && id <= last; }
   };
 
-  std::mutex guard;  // of what follows
+  Lock guard;  // of what follows
   std::string name;
   std::vector<Weight> weights;                        // by their own names
   std::map<std::uint64_t, std::string> member_paths;  // object ids of layers that were found listed
@@ -33,9 +34,12 @@ struct LayerState {
   std::optional<std::vector<std::string>> output;     // sizes of the first call's, as summaries show them
   Made constructed, built_with;                       // Variables made by its constructor, and by build()
   bool has_handle = false;                            // its constructor has ended
-  std::recursive_mutex building;                      // held while build() runs: it writes the body's members
-  std::atomic<bool> built = false;                    // build() has run
-  std::atomic<bool> called = false;                   // call() has, too: all weights are there
+  /// build() runs once, on one thread; others that need the layer wait for it. It is user's code: no lock is held.
+  std::thread::id builder;  // that runs it now
+  std::uint64_t builder_generation = 0;
+  std::atomic<bool> built = false;           // build() has run
+  std::atomic<bool> called = false;          // call() has, too: all weights are there
+  std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
 };
 
 /// What Layer's call operator does.

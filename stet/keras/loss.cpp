@@ -180,8 +180,12 @@ Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, LossOptio
   Frame frame("binary_crossentropy", where);
   Tensor predictions = floating(y_pred);
   Tensor labels = matching("binary_crossentropy", y_true, predictions, where);
-  if (options.from_logits)  // max(z, 0) - z y + log(1 + exp(-|z|)): nothing overflows
-    return last_axis_mean(relu(predictions) - predictions * labels + log(1 + exp(-abs(predictions))));
+  if (options.from_logits) {
+    // max(z, 0) - z y + log(1 + exp(-|z|)): nothing overflows. By the sign, because at 0 (where every logit of a model
+    // with zero weights is) the derivatives of relu and abs are both 0, and the loss's is not.
+    Tensor positive = predictions >= 0, magnitude = stet::where(positive, predictions, -predictions);
+    return last_axis_mean(stet::where(positive, predictions, 0) - predictions * labels + log(1 + exp(-magnitude)));
+  }
   Tensor p = clipped(predictions);
   return last_axis_mean(-(labels * log(p) + (1 - labels) * log(1 - p)));
 }

@@ -16,7 +16,7 @@
 namespace stet::keras {
 
 /// Subclass it to write a loss.
-class STET_API CustomLoss : public Body {
+class STET_API CustomLoss : public inside::Body {
  public:
   CustomLoss() = default;
   CustomLoss(CustomLoss&&) noexcept = default;
@@ -58,15 +58,15 @@ class STET_API Loss {
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight,
                     Where where = Where::here()) const;
 
-  std::shared_ptr<Body> body() const { return body_; }
-  static Loss from_body(std::shared_ptr<Body> body) { return Loss(FromBody{std::move(body)}); }
+  std::shared_ptr<inside::Body> body() const { return body_; }
+  static Loss from_body(std::shared_ptr<inside::Body> body) { return Loss(FromBody{std::move(body)}); }
 
  protected:
   explicit Loss(FromBody from) : body_(std::move(from.body)) {}
   static FromBody of_function(Function per_sample);
 
  private:
-  std::shared_ptr<Body> body_;
+  std::shared_ptr<inside::Body> body_;
 };
 
 struct LossOptions {

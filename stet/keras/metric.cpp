@@ -1,7 +1,6 @@
 #include "stet/keras/metric.h"
 
-#include <mutex>
-
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/scope.h"
@@ -133,7 +132,7 @@ constexpr NamedMetric named_metrics[] = {
     {"mean_absolute_error", "mean_absolute_error", absolute},
 };
 
-std::shared_ptr<Body> mean_of(std::string name, MeanOfBody::Function per_sample) {
+std::shared_ptr<inside::Body> mean_of(std::string name, MeanOfBody::Function per_sample) {
   return std::make_shared<MeanOfBody>(std::move(name), std::move(per_sample));
 }
 
@@ -142,7 +141,7 @@ std::shared_ptr<Body> mean_of(std::string name, MeanOfBody::Function per_sample)
 // --- bodies
 
 struct CustomMetric::Weights {
-  std::mutex guard;  // of what follows
+  Lock guard;  // of what follows
   std::vector<Variable> variables;
 };
 

@@ -20,7 +20,7 @@
 namespace stet::keras {
 
 /// Subclass it to write a metric. What it gathers lives in Variables, so that updates are part of traced steps.
-class STET_API CustomMetric : public Body {
+class STET_API CustomMetric : public inside::Body {
  public:
   explicit CustomMetric(std::string name);
   CustomMetric(CustomMetric&&) noexcept;
@@ -82,15 +82,15 @@ class STET_API Metric {
   void reset_state(Where where = Where::here()) const;
   std::vector<Variable> variables() const;
 
-  std::shared_ptr<Body> body() const { return body_; }
-  static Metric from_body(std::shared_ptr<Body> body) { return Metric(FromBody{std::move(body)}); }
+  std::shared_ptr<inside::Body> body() const { return body_; }
+  static Metric from_body(std::shared_ptr<inside::Body> body) { return Metric(FromBody{std::move(body)}); }
 
  protected:
   explicit Metric(FromBody from) : body_(std::move(from.body)) {}
 
  private:
   CustomMetric& metric_body(const char* asked, Where where) const;
-  std::shared_ptr<Body> body_;
+  std::shared_ptr<inside::Body> body_;
 };
 
 namespace metrics {

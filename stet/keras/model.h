@@ -146,7 +146,9 @@ class Handle : public std::conditional_t<ModelBody<T>, Model, Layer> {
  public:
   explicit Handle(std::shared_ptr<T> body) : Base(std::move(body)) {}
   T* operator->() const { return static_cast<T*>(this->body().get()); }
-  static Handle from_body(std::shared_ptr<Body> body) { return Handle(std::static_pointer_cast<T>(std::move(body))); }
+  static Handle from_body(std::shared_ptr<inside::Body> body) {
+    return Handle(std::static_pointer_cast<T>(std::move(body)));
+  }
 };
 /// A custom layer or model made in place: auto vae = keras::make<Vae>(…); vae->encoder(x).
 template <LayerBody T, class... A>

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <typeinfo>
 
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/keras/layer.h"
 
@@ -16,7 +16,7 @@ namespace stet::keras {
 namespace {
 
 struct Numbers {
-  std::mutex guard;
+  Lock guard;
   std::map<std::string, int, std::less<>> used;
 };
 Numbers& numbers() {
@@ -29,7 +29,7 @@ bool lower(char c) { return std::islower(static_cast<unsigned char>(c)); }
 
 }  // namespace
 
-std::string class_name_of(const Body& body) {
+std::string class_name_of(const inside::Body& body) {
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(typeid(body).name(), nullptr, nullptr, &status),
                                                std::free);

@@ -8,7 +8,7 @@
 namespace stet::keras {
 
 /// The class of an object as it stands in the source: "MyCustomLayer".
-std::string class_name_of(const Body& body);
+std::string class_name_of(const inside::Body& body);
 /// "my_custom_layer", as Keras does it.
 std::string snake_case(std::string_view class_name);
 /// "dense", then "dense_1", …: numbered in the order of making, over the whole process.

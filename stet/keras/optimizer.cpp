@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/scope.h"
@@ -20,7 +20,7 @@ namespace stet::keras {
 struct CustomOptimizer::State {
   std::string name;
   Variable iterations, learning_rate;
-  std::mutex guard;  // of what follows
+  Lock guard;  // of what follows
   std::vector<Variable> slots;
   std::map<std::pair<std::uint64_t, std::string>, Variable, std::less<>> slot_of;  // by the Variable's id, never reused
   std::set<std::uint64_t> warned;                                                  // Variables without a gradient

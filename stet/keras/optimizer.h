@@ -18,7 +18,7 @@
 namespace stet::keras {
 
 /// Subclass it to write an optimizer: update_step() changes one variable by its gradient, with plain ops.
-class STET_API CustomOptimizer : public Body {
+class STET_API CustomOptimizer : public inside::Body {
  public:
   CustomOptimizer(std::string name, double learning_rate);
   CustomOptimizer(CustomOptimizer&&) noexcept;
@@ -73,15 +73,15 @@ class STET_API Optimizer {
   /// The step count, the learning rate, then the slots in the order they were made.
   std::vector<Variable> variables(Where where = Where::here()) const;
 
-  std::shared_ptr<Body> body() const { return body_; }
-  static Optimizer from_body(std::shared_ptr<Body> body) { return Optimizer(FromBody{std::move(body)}); }
+  std::shared_ptr<inside::Body> body() const { return body_; }
+  static Optimizer from_body(std::shared_ptr<inside::Body> body) { return Optimizer(FromBody{std::move(body)}); }
 
  protected:
   explicit Optimizer(FromBody from) : body_(std::move(from.body)) {}
 
  private:
   CustomOptimizer& optimizer_body(const char* asked, Where where) const;
-  std::shared_ptr<Body> body_;
+  std::shared_ptr<inside::Body> body_;
 };
 
 struct SGDOptions {

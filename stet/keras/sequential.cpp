@@ -1,8 +1,8 @@
 #include "stet/keras/sequential.h"
 
-#include <mutex>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
@@ -37,7 +37,7 @@ class SequentialBody : public CustomModel {
  private:
   void check(const Layer& layer, Where where) const;
 
-  mutable std::mutex guard_;
+  mutable Lock guard_;
   std::vector<Layer> layers_;
 };
 

@@ -20,17 +20,24 @@ Step::Step(std::string name, Run run, bool eagerly)
     : name_(std::move(name)),
       run_(std::move(run)),
       eagerly_(eagerly),
-      of_x_(text(name_, "(x, model)"),
-            [this](Tensor x, ModelForm) {
-              return this->run({x, {}, {}});
-            }),
-      of_x_y_(text(name_, "(x, y, model)"),
-              [this](Tensor x, Tensor y, ModelForm) {
-                return this->run({x, y, {}});
-              }),
-      of_x_y_weight_(text(name_, "(x, y, sample_weight, model)"), [this](Tensor x, Tensor y, Tensor weight, ModelForm) {
-        return this->run({x, y, weight});
-      }) {}
+      of_x_(
+          text(name_, "(x, model)"),
+          [this](Tensor x, ModelForm) {
+            return this->run({x, {}, {}});
+          },
+          {}, Where{}),
+      of_x_y_(
+          text(name_, "(x, y, model)"),
+          [this](Tensor x, Tensor y, ModelForm) {
+            return this->run({x, y, {}});
+          },
+          {}, Where{}),
+      of_x_y_weight_(
+          text(name_, "(x, y, sample_weight, model)"),
+          [this](Tensor x, Tensor y, Tensor weight, ModelForm) {
+            return this->run({x, y, weight});
+          },
+          {}, Where{}) {}
 
 std::vector<Tensor> Step::run(const Batch& batch) {
   Logs logs = run_(batch);

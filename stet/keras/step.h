@@ -2,11 +2,11 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/core/function.h"
 #include "stet/keras/model.h"
 
@@ -16,20 +16,20 @@ namespace stet::keras {
 /// calls from then on. Not the model itself, which a trace would keep alive.
 class ModelForm {
  public:
-  class State : public Body {
+  class State : public inside::Body {
    public:
     explicit State(std::string description) : description_(std::move(description)) {}
     std::string description() const override;
     void change(std::string description);
 
    private:
-    mutable std::mutex guard_;
+    mutable Lock guard_;
     std::string description_;
   };
 
   explicit ModelForm(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  std::shared_ptr<Body> body() const { return state_; }
-  static ModelForm from_body(const std::shared_ptr<Body>& body) {
+  std::shared_ptr<inside::Body> body() const { return state_; }
+  static ModelForm from_body(const std::shared_ptr<inside::Body>& body) {
     return ModelForm(std::static_pointer_cast<State>(body));
   }
   State& state() const { return *state_; }
@@ -66,7 +66,7 @@ class Step {
   const One of_x_;
   const Two of_x_y_;
   const Three of_x_y_weight_;
-  mutable std::mutex guard_;  // of what follows
+  mutable Lock guard_;  // of what follows
   std::vector<std::string> names_;
   std::optional<FunctionBase> last_;
 };

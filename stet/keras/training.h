@@ -1,9 +1,9 @@
 // What a compiled model keeps: how it is trained, and its traced steps. Not a public header.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
 #include "stet/keras/step.h"
@@ -11,7 +11,7 @@
 namespace stet::keras {
 
 struct Training {
-  std::mutex guard;  // of what follows
+  Lock guard;  // of what follows
   bool compiled = false;
   CompileOptions options = {.optimizer = {}};
   Metric mean_loss;

@@ -1,6 +1,7 @@
 // The table of maps: bodies, rows, callables. Constant-initialised: nothing runs before main.
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
+#include "stet/core/tensor_node.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/table.h"
@@ -107,7 +108,9 @@ std::span<const OpDef> elementwise_rows() { return table; }
 std::span<const OpDef> cast_rows() { return cast_table; }
 
 Tensor cast(In x, DType dtype) {
-  if (x.kind() == In::Kind::tensor && x.tensor().defined() && x.tensor().dtype() == dtype) return x.tensor();
+  // A number goes the whole way, also to its own type: what comes out is no number any more.
+  bool same = x.kind() == In::Kind::tensor && x.tensor().defined() && x.tensor().dtype() == dtype;
+  if (same && !x.tensor().node()->weak) return x.tensor();
   return call(cast_table[static_cast<int>(dtype)], {x});
 }
 

@@ -203,7 +203,8 @@ constinit const OpDef scatter_add_row{
         },
     .samples =
         [](SampleList& s) {
-          s.add({{{5, 3}}, {{4}, 5}, {{4, 3}}}, view_of(GatherAttributes{0}))
+          s.rounded(Rounding::sums)
+              .add({{{5, 3}}, {{4}, 5}, {{4, 3}}}, view_of(GatherAttributes{0}))
               .add({{{5, 40}}, {{2, 3}, 5}, {{2, 3, 40}}}, view_of(GatherAttributes{0}))
               .add({{{7}}, {{50}, 7}, {{50}}}, view_of(GatherAttributes{0}))
               .add({{{2, 5, 3}}, {{6}, 5}, {{2, 6, 3}}}, view_of(GatherAttributes{1}))
@@ -230,7 +231,8 @@ constinit const OpDef one_hot_row{
     .lower = lower_one_hot,
     .samples =
         [](SampleList& s) {
-          s.add({{{4}, 5}}, view_of(OneHotAttributes{5, DType::f32}))
+          s.growing(Grows::everything)
+              .add({{{4}, 5}}, view_of(OneHotAttributes{5, DType::f32}))
               .add({{{2, 3}, 7}}, view_of(OneHotAttributes{5, DType::f32}))
               .add({{{}, 3}}, view_of(OneHotAttributes{40, DType::f32}))
               .add({{{3}, 3}}, view_of(OneHotAttributes{0, DType::f32}));

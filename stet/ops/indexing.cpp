@@ -1,6 +1,7 @@
 // Brackets: x[{0, ellipsis, range(1, 5)}] as a slice, a reversal of axes walked backwards, and a change of shape.
 #include <algorithm>
 
+#include "stet/base/inside.h"
 #include "stet/core/call.h"
 #include "stet/core/dim_host.h"
 #include "stet/core/tensor_node.h"

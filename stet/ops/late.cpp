@@ -90,15 +90,17 @@ void lower_nonzero(LowerCall& call) {
 
 }  // namespace
 
-constinit const OpDef nonzero_row{.name = "nonzero",
-                                  .kind = Kind::late,
-                                  .summary = "Positions of non-zero elements.",
-                                  .operands = operand_names,
-                                  .infer = infer_nonzero,
-                                  .lower = lower_nonzero,
-                                  .samples = [](SampleList& s) {
-                                    s.add({{{3, 4}}}).add({{{37}}}).add({{{0, 2}}}).add({{{}}});
-                                  }};
+constinit const OpDef nonzero_row{
+    .name = "nonzero",
+    .kind = Kind::late,
+    .summary = "Positions of non-zero elements.",
+    .operands = operand_names,
+    .infer = infer_nonzero,
+    .lower = lower_nonzero,
+    .samples = [](SampleList& s) {
+      for (std::vector<std::int64_t> sizes : {std::vector<std::int64_t>{3, 4}, {37}, {0, 2}, {}})
+        s.add({{sizes, -1, Draw::marks}});
+    }};
 
 Tensor nonzero(In x) { return call(nonzero_row, {x}); }
 

@@ -290,7 +290,8 @@ constinit const OpDef reshape_row{.name = "reshape",
                                       },
                                   .samples =
                                       [](SampleList& s) {
-                                        s.add({{{3, 4}}}, view_of(ReshapeAttributes{{12}}))
+                                        s.growing(Grows::first)
+                                            .add({{{3, 4}}}, view_of(ReshapeAttributes{{12}}))
                                             .add({{{2, 3, 4}}}, view_of(ReshapeAttributes{{4, 6}}))
                                             .add({{{6}}}, view_of(ReshapeAttributes{{1, 2, 3}}))
                                             .add({{{0, 4}}}, view_of(ReshapeAttributes{{2, 0}}))
@@ -339,7 +340,8 @@ constinit const OpDef broadcast_to_row{
         },
     .samples =
         [](SampleList& s) {
-          s.add({{{3, 1}}}, view_of(ReshapeAttributes{{3, 4}}))
+          s.growing(Grows::everything)
+              .add({{{3, 1}}}, view_of(ReshapeAttributes{{3, 4}}))
               .add({{{5}}}, view_of(ReshapeAttributes{{2, 3, 5}}))
               .add({{{}}}, view_of(ReshapeAttributes{{2, 3}}))
               .add({{{1, 4}}}, view_of(ReshapeAttributes{{0, 4}}));

@@ -2,12 +2,14 @@
 // operands that do not fit. Axes count from 0, or from the end when negative.
 #pragma once
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <vector>
 
 #include "stet/base/export.h"
+#include "stet/core/dim_host.h"  // else x.dim(0) == 1 would be a comparison of tensors
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
 
@@ -36,6 +38,23 @@ inline Tensor operator>(In x, In y) { return greater(x, y); }
 inline Tensor operator>=(In x, In y) { return greater_equal(x, y); }
 inline Tensor operator&(In x, In y) { return logical_and(x, y); }
 inline Tensor operator|(In x, In y) { return logical_or(x, y); }
+/// x += y is x = x + y: the name gets a new tensor, others that were equal to the old one keep it.
+inline Tensor& operator+=(Tensor& x, In y) { return x = add(In(x, y.where()), y); }
+inline Tensor& operator-=(Tensor& x, In y) { return x = subtract(In(x, y.where()), y); }
+inline Tensor& operator*=(Tensor& x, In y) { return x = multiply(In(x, y.where()), y); }
+inline Tensor& operator/=(Tensor& x, In y) { return x = divide(In(x, y.where()), y); }
+// `x[0] += 1`: a result is not a place.
+template <std::same_as<Tensor> T>
+Tensor& operator+=(T&& result, In y) = delete;
+template <std::same_as<Tensor> T>
+Tensor& operator-=(T&& result, In y) = delete;
+template <std::same_as<Tensor> T>
+Tensor& operator*=(T&& result, In y) = delete;
+template <std::same_as<Tensor> T>
+Tensor& operator/=(T&& result, In y) = delete;
+/// v.assign_add(y) and v.assign_sub(y).
+inline const Variable& operator+=(const Variable& v, In y) { return v.assign_add(y, y.where()), v; }
+inline const Variable& operator-=(const Variable& v, In y) { return v.assign_sub(y, y.where()), v; }
 inline Tensor operator-(In x) { return negative(x); }
 inline Tensor operator~(In x) { return logical_not(x); }
 Tensor operator-(const Dim&) = delete;  // of a size; In, which carries the line, would take it

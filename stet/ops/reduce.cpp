@@ -102,6 +102,12 @@ void samples_with_empty(SampleList& list) {
   ReduceAttributes attributes{{0}, false, {}, {}, {}};
   list.add({{{0, 4}}}, view_of(attributes));
 }
+void samples_of_sum(SampleList& list) { samples_with_empty(list.rounded(Rounding::sums)); }
+void samples_of_mean(SampleList& list) { samples_of_reduce(list.rounded(Rounding::sums)); }
+void samples_of_prod(SampleList& list) {
+  samples_with_empty(list.rounded(Rounding::products));
+  for (Sample& sample : list.samples) sample.inputs[0].draw = Draw::factors;
+}
 void samples_of_position(SampleList& list) {
   auto attributes = [](int axis, bool keepdims) { return ReduceAttributes{{axis}, keepdims, {}, {}, {}}; };
   list.add({{{3, 4}}}, view_of(attributes(1, false)))
@@ -132,7 +138,7 @@ constinit const OpDef sum_row{.name = "sum",
                                   [](GradientCall& g) {
                                     if (g.wants(0)) g.set(0, broadcast_to(kept(g, g.d()), g.in(0).shape()));
                                   },
-                              .samples = samples_with_empty,
+                              .samples = samples_of_sum,
                               .errors = errors_of_reduce,
                               .combine = Combine::sum,
                               .accumulator = accumulated_sum};
@@ -147,7 +153,7 @@ constinit const OpDef mean_row{.name = "mean",
                                      if (g.wants(0))
                                        g.set(0, broadcast_to(kept(g, g.d()) / reduced_count(g), g.in(0).shape()));
                                    },
-                               .samples = samples_of_reduce,
+                               .samples = samples_of_mean,
                                .errors = errors_of_reduce,
                                .combine = Combine::sum,
                                .accumulator = accumulated_mean,
@@ -159,7 +165,7 @@ constinit const OpDef prod_row{.name = "prod",
                                .operands = operand_names,
                                .infer = [](InferCall& c) { infer_reduce(c, sum_type(c.dtype(0))); },
                                .gradient = gradient_of_prod,
-                               .samples = samples_with_empty,
+                               .samples = samples_of_prod,
                                .errors = errors_of_reduce,
                                .combine = Combine::product,
                                .accumulator = accumulated_sum};

@@ -14,11 +14,11 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <string>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/runtime/guard.h"
 
@@ -129,7 +129,7 @@ struct ThreadCache {
 
 /// What all threads share. Constant-initialised and never destroyed: buffers may be released by destructors of statics.
 struct Shared {
-  std::mutex mutex;
+  Lock mutex;
   Block* lists[class_count] = {};
   std::uint64_t last_use[class_count] = {};  // For eviction: the class that nobody has asked for longest goes first.
   std::uint64_t clock = 0;
@@ -146,7 +146,7 @@ constinit Shared shared;
 
 constinit std::atomic<bool> guards_on{false};
 constinit std::atomic<std::uint64_t> guard_failure_count{0};
-constinit std::mutex guard_text_mutex;
+constinit Lock guard_text_mutex;
 std::string& guard_text() {
   static std::string& text = *new std::string;
   return text;
@@ -208,7 +208,7 @@ void Allocator::prepare() {
   shared.cached_limit = std::max(pages * page / 8, std::size_t{256} << 20);
   // A key's destructor runs after those of thread_local variables, which may hold buffers.
   pthread_key_create(&shared.thread_end, end_thread);
-  pthread_atfork([] { shared.mutex.lock(); }, [] { shared.mutex.unlock(); }, forked_child);
+  pthread_atfork(nullptr, nullptr, forked_child);
 }
 
 ThreadCache& Allocator::make_this_cache() {
@@ -241,7 +241,8 @@ void Allocator::end_thread(void* ended) {
   delete cache;
 }
 
-/// Only this thread lives on in the child. What lies in the others' lists is lost: they may have been changing them.
+/// Only this thread lives on in the child, and it alone runs here: no lock is needed. What lies in the others' lists is
+/// lost: they may have been changing them.
 void Allocator::forked_child() {
   ThreadCache* cache = shared.threads;
   shared.threads = nullptr;
@@ -255,7 +256,6 @@ void Allocator::forked_child() {
     }
     cache = following;
   }
-  shared.mutex.unlock();
 }
 
 // Taking and giving units.

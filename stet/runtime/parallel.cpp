@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 
 namespace stet {
@@ -94,6 +95,7 @@ class Pool {
 };
 
 void Pool::run(std::int64_t chunks, void (*body)(void*, std::int64_t), void* context, int threads) {
+  ForkSafeSection section;  // workers count as inside of it
   if (attempted_ < threads - 1) start_workers(threads - 1);
   chunks_ = chunks;
   body_ = body;
@@ -131,6 +133,7 @@ inline void Pool::take_chunks() {
 
 void Pool::work() {
   inside_region = true;  // A region started by a chunk runs inline.
+  WorksInsideSection section(true);
   if (auto* const start = worker_start.load()) start();
   std::uint64_t last_number = 0;
   for (;;) {

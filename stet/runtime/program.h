@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stet/base/dtype.h"
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 #include "stet/ir/op.h"
 #include "stet/runtime/buffer.h"

@@ -25,6 +25,13 @@ int usage() {
   return 2;
 }
 
+/// A row has a gradient if its result can be floating: comparisons and logic have none.
+bool has_gradient(const OpDef& row) {
+  bool floating =
+      row.kind != Kind::map || (row.dtypes.result != DTypeRule::compared && row.dtypes.result != DTypeRule::logical);
+  return row.gradient && floating;
+}
+
 void print_ops() {
   std::cout << "| op | kind | what it gives | gradient |\n|---|---|---|---|\n";
   std::string last;
@@ -32,7 +39,7 @@ void print_ops() {
     if (last == row->name) continue;  // cast has a row per type
     last = row->name;
     std::cout << "| `" << row->name << "` | " << name(row->kind) << " | " << row->summary << " | "
-              << (row->gradient ? "yes" : "") << " |\n";
+              << (has_gradient(*row) ? "yes" : "") << " |\n";
   }
 }
 

@@ -450,7 +450,7 @@ TEST_F(DimTest, PinRecordsTheHint) {
 
 TEST_F(DimTest, LateSymbolsCannotBeReadOrDecided) {
   const std::string advice =
-      "\n  at a.cpp:5\n  fix: use the size as a Dim in ops, or make the decision with cond() or while_loop()";
+      "\n  at a.cpp:5\n  fix: use the size as a Dim in ops; to decide by it, compare a tensor of it: cond(tensor(size) > 4, …)";
   EXPECT_EQ(
       trace_error_text([&] {
         (late + 1).value(Where{"a.cpp", 5});

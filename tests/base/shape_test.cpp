@@ -1,3 +1,4 @@
+#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 
 #include <gtest/gtest.h>

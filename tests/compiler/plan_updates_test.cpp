@@ -7,6 +7,7 @@
 
 #include "stet/base/error.h"
 #include "tests/compiler/graph_harness.h"
+#include "tests/scale.h"
 
 namespace stet {
 namespace {
@@ -198,7 +199,7 @@ class RandomProgram {
 
 TEST(PlanUpdates, RandomProgramsComputeTheSameAndFailWithoutATrace) {
   int updates = 0, in_place = 0;
-  for (std::uint64_t seed = 0; seed < 20000; ++seed) {
+  for (std::uint64_t seed = 0; seed < scaled(20000); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomProgram random(seed);
     plan_updates(*random.program, random.updates);

@@ -1,19 +1,33 @@
 // A graph's meaning, element by element: the oracle of the random-graph test. It shares the rows' inference and views
 // and the reference evaluation of expressions with the compiler, and nothing of passes, lowering, kernels or runtime.
 #pragma once
-#include <functional>
+#include <map>
+#include <sstream>
 
 #include "stet/ir/expand_math.h"
 #include "tests/compiler/graph_harness.h"
 
 namespace stet {
 
-/// Evaluates a graph of maps, reductions, views, concat, gather and plain matmul with exact sums. The axis of gather
-/// and concat is told, because their attributes are private to the rows.
+/// The numbers of an attribute, from the attributes' text: those of rows are private to them.
+inline std::vector<std::int64_t> numbers_of(const Node& node, const std::string& name) {
+  std::string all = ", " + node.attributes.str();
+  std::size_t at = all.find(", " + name + "=");
+  if (at == std::string::npos) throw std::runtime_error(text("no ", name, " in ", all));
+  at += name.size() + 3;
+  bool list = all[at] == '[';
+  std::size_t end = all.find(list ? ']' : ',', at);
+  std::istringstream part(all.substr(at + list, end == std::string::npos ? end : end - at - list));
+  std::vector<std::int64_t> out;
+  for (std::string number; std::getline(part, number, ',');) out.push_back(std::stoll(number));
+  return out;
+}
+
+/// Evaluates a graph of maps, reductions, views, concat, gather, scatter, convolution, nonzero, branches and plain
+/// matmul with exact sums.
 class ReferenceRun {
  public:
-  ReferenceRun(const Graph& graph, Bindings bindings, std::function<int(ValueId)> axis_of)
-      : graph_(graph), bindings_(std::move(bindings)), axis_of_(std::move(axis_of)) {}
+  ReferenceRun(const Graph& graph, Bindings bindings) : graph_(graph), bindings_(std::move(bindings)) {}
 
   std::vector<Array> run(std::span<const Array> inputs) {
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.nodes.size()); ++id) values_.push_back(value(id, inputs));
@@ -42,6 +56,10 @@ class ReferenceRun {
   Array value(ValueId id, std::span<const Array> inputs) {
     const Node& node = graph_.node(id);
     if (node.op == &input_row) return inputs[static_cast<std::size_t>(node.attributes.as<InputAttributes>().number)];
+    if (node.op == &nonzero_row) return nonzero(node);
+    if (node.op == &cond_row) return branch(id, node);
+    if (node.op == &part_row)
+      return tuples_.at(node.inputs[0])[static_cast<std::size_t>(node.attributes.as<PartAttributes>().number)];
     Array out = Array::zeros(node.type().dtype, node.type().shape.evaluate(bindings_));
     if (node.op == &constant_row) {
       const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
@@ -55,9 +73,13 @@ class ReferenceRun {
     } else if (node.op->view) {
       view(node, out);
     } else if (node.op == &concat_row) {
-      concat(node, out, axis_of_(id));
+      concat(node, out, axis_of(node, out));
     } else if (node.op == &gather_row) {
-      gather(node, out, axis_of_(id));
+      gather(node, out, axis_of(node, out));
+    } else if (node.op == &scatter_add_row) {
+      scatter_add(node, out, axis_of(node, out));
+    } else if (node.op == &conv2d_row) {
+      convolve(node, out);
     } else {
       throw std::runtime_error(text("the reference does not know ", node.op->name));
     }
@@ -204,10 +226,70 @@ class ReferenceRun {
     }
   }
 
+  static int axis_of(const Node& node, const Array& out) {
+    auto axis = static_cast<int>(numbers_of(node, "axis")[0]);
+    return axis < 0 ? axis + static_cast<int>(out.sizes.size()) : axis;
+  }
+
+  void scatter_add(const Node& node, Array& out, int axis) {
+    const Array &x = in(node, 0), &indices = in(node, 1), &updates = in(node, 2);
+    out = x;
+    for (std::int64_t i = 0; i < updates.count(); ++i) {
+      std::vector<std::int64_t> at = position(i, updates.sizes);
+      auto moved = static_cast<std::size_t>(axis);
+      at[moved] = indices.value(at[moved]).integer;
+      std::int64_t to = flat(at, out.sizes);
+      ScalarValue a = out.value(to), b = updates.value(i);
+      out.set(to, {a.real + b.real, a.integer + b.integer});
+    }
+  }
+
+  void convolve(const Node& node, Array& out) {
+    const Array &x = in(node, 0), &filter = in(node, 1);
+    std::vector<std::int64_t> strides = numbers_of(node, "strides"), low = numbers_of(node, "low"),
+                              dilations = numbers_of(node, "dilations");
+    for (std::int64_t i = 0; i < out.count(); ++i) {
+      std::vector<std::int64_t> at = position(i, out.sizes);
+      double sum = 0;
+      for (std::int64_t row = 0; row < filter.sizes[0]; ++row)
+        for (std::int64_t column = 0; column < filter.sizes[1]; ++column) {
+          std::int64_t y = at[1] * strides[0] + row * dilations[0] - low[0];
+          std::int64_t z = at[2] * strides[1] + column * dilations[1] - low[1];
+          if (y < 0 || y >= x.sizes[1] || z < 0 || z >= x.sizes[2]) continue;
+          for (std::int64_t c = 0; c < x.sizes[3]; ++c)
+            sum += x.real(flat({at[0], y, z, c}, x.sizes)) * filter.real(flat({row, column, c, at[3]}, filter.sizes));
+        }
+      out.set(i, {.real = sum});
+    }
+  }
+
+  /// Its size becomes known here.
+  Array nonzero(const Node& node) {
+    const Array& x = in(node, 0);
+    std::vector<std::int64_t> found;
+    for (std::int64_t i = 0; i < x.count(); ++i)
+      if (x.real(i) != 0)
+        for (std::int64_t at : position(i, x.sizes)) found.push_back(at);
+    auto rank = static_cast<std::int64_t>(x.sizes.size());
+    std::int64_t count = rank > 0 ? static_cast<std::int64_t>(found.size()) / rank : x.real(0) != 0;
+    bindings_.bind(*node.type().shape[0].as_symbol(), count);
+    return Array::filled(DType::i64, {count, rank}, [&](std::int64_t i) { return found[static_cast<std::size_t>(i)]; });
+  }
+
+  Array branch(ValueId id, const Node& node) {
+    const auto& sides = node.attributes.as<BranchAttributes>();
+    std::vector<Array> captured;
+    for (std::size_t k = 1; k < node.inputs.size(); ++k) captured.push_back(in(node, k));
+    const Graph& side = in(node, 0).value(0).integer ? *sides.yes : *sides.no;
+    std::vector<Array> results = ReferenceRun(side, bindings_).run(captured);
+    tuples_[id] = results;
+    return results[0];
+  }
+
   const Graph& graph_;
   Bindings bindings_;
-  std::function<int(ValueId)> axis_of_;
   std::vector<Array> values_;
+  std::map<ValueId, std::vector<Array>> tuples_;
 };
 
 }  // namespace stet

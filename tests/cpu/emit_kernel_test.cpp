@@ -402,7 +402,7 @@ TEST(EmitKernel, AStepReportsAWrongStrideAsOurBug) {
       map_of(operand(0, f32), {{4, false}, {5, false}}, {memory(f32, 0, 0, {5, 4})}, memory(f32, 1, 0, {5, 1}));
   KernelStep step(kernel, {0, 1});
   step.buffer_extents = {20, 20};
-  step.set_code(load_code(step.code()));
+  step.set_code(shared_code(step.code()));
   GuardedMemory x = GuardedMemory::filled(f32, 20, small), y(f32, 20);
   void* table[] = {x.data(), y.data()};
   try {
@@ -421,7 +421,7 @@ TEST(EmitKernel, AStepReportsABadIndexAsAProblem) {
   Kernel kernel = gather_kernel(i64, 3, 4, 10, true);
   KernelStep step(kernel, {0, 1, 2}, {{"indices", 10}});
   step.buffer_extents = {3, 40, 12};
-  step.set_code(load_code(step.code()));
+  step.set_code(shared_code(step.code()));
   GuardedMemory indices = GuardedMemory::filled(i64, 3, [](std::int64_t i) { return i * 5; });
   GuardedMemory x = GuardedMemory::filled(f32, 40, small), y(f32, 12);
   void* table[] = {indices.data(), x.data(), y.data()};
@@ -448,7 +448,7 @@ TEST(EmitKernel, AStepHasAtMostSixteenBuffers) {
   };
   KernelStep most = with_operands(15);
   most.buffer_extents.assign(16, Dim(9));
-  most.set_code(load_code(most.code()));
+  most.set_code(shared_code(most.code()));
   Buffers buffers;
   for (int i = 0; i < 15; ++i)
     buffers.push_back(GuardedMemory::filled(f32, 9, [&](std::int64_t at) { return at + i; }));

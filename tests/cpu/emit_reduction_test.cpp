@@ -268,7 +268,7 @@ TEST(EmitReduction, LongReductionsAgainstDoublePrecision) {
         set_checked_kernels(checked);
         KernelStep step(kernel, {0, 1, 2});
         step.buffer_extents = {all, kept, kept};
-        step.set_code(load_code(step.code()));
+        step.set_code(shared_code(step.code()));
         GuardedMemory x =
             GuardedMemory::filled(f32, all, [](std::int64_t i) { return std::sin(double(i % 99991)) + 0.1; });
         GuardedMemory factor = GuardedMemory::filled(f32, kept, [](std::int64_t i) { return i % 2 ? 0.5 : 2.0; });
@@ -312,7 +312,7 @@ TEST(EmitReduction, LongIntegerSumsWrapAndPositionsAreNotCut) {
     Kernel kernel = reduction(combine, i32, 1, count, true);
     KernelStep step(kernel, {0, 1});
     step.buffer_extents = {count, 1};
-    step.set_code(load_code(step.code()));
+    step.set_code(shared_code(step.code()));
     Buffers buffers = memory_for(kernel, i32, 1, count, true, [](std::int64_t i) {
       return i == 150001 ? 2147483647.0 : double(i * 7919 % 2000003) + 1;
     });
@@ -338,7 +338,7 @@ TEST(EmitReduction, ABadIndexInALongReductionIsReported) {
   kernel.buffer_count = 3;
   KernelStep step(kernel, {0, 1, 2}, {{"indices", 10}});
   step.buffer_extents = {n, 10, 1};
-  step.set_code(load_code(step.code()));
+  step.set_code(shared_code(step.code()));
   GuardedMemory indices =
       GuardedMemory::filled(i64, n, [](std::int64_t i) { return i == 77777 || i == 99999 ? 12 : 3; });
   GuardedMemory values = GuardedMemory::filled(f32, 10, small), sum(f32, 1);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/cpu/expr_harness.h"
+#include "tests/scale.h"
 
 namespace stet::cpu {
 namespace {
@@ -192,12 +193,12 @@ void measure(const MathRow& row, const Points<Float>& points, double bound, doub
 bool is_power(const MathRow& row) { return std::string_view(row.name) == "power"; }
 
 TEST(MathUlp, F32) {
-  Points<float> points = sweep<float>(4096, 3'000'000), powers = power_sweep<float>(1'000'000);
+  Points<float> points = sweep<float>(4096, scaled(3'000'000)), powers = power_sweep<float>(scaled(1'000'000));
   for (const MathRow& row : rows) measure(row, is_power(row) ? powers : points, row.f32_bound, row.reach);
 }
 
 TEST(MathUlp, F64) {
-  Points<double> points = sweep<double>(64, 1'000'000), powers = power_sweep<double>(400'000);
+  Points<double> points = sweep<double>(64, scaled(1'000'000)), powers = power_sweep<double>(scaled(400'000));
   for (const MathRow& row : rows) measure(row, is_power(row) ? powers : points, row.f64_bound, row.reach);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh <build folder> <source folder> <compiler>: compiles and runs every complete program (a ```cpp block with a main) in
-# README.md and docs/, and compares what it prints with the ```text block that follows it.
+# README.md and docs/, and compares what it prints with the ```text block that follows it; and the table of ops with docs/ops.md.
 set -eu
 build=$1 source=$2 compiler=$3
 work=$(mktemp -d)
@@ -26,5 +26,9 @@ for page in "$source/README.md" "$source"/docs/*.md; do
     fi
   done
 done
+# The table of ops is the one that the command prints.
+"$build/stet" ops > "$work/ops"
+sed -n '/made by: stet ops/,/<!-- end -->/p' "$source/docs/ops.md" | sed '1d;$d' > "$work/page"
+diff "$work/ops" "$work/page" || { echo "docs/ops.md is stale: make docs" >&2; exit 1; }
 [ "$count" -gt 0 ] || { echo "no program found in the documentation" >&2; exit 1; }
 echo "$count programs"

@@ -92,7 +92,7 @@ TEST_F(BadInput, GradientsOfAnotherShape) {
       if (op->dtypes.result == DTypeRule::logical) continue;
     } else {
       Sample sample = samples_of(*op).front();
-      inputs = drawn_inputs(op->name, sample, DType::f32);
+      inputs = drawn_inputs(sample, DType::f32);
       attributes = sample.attributes;
     }
     Tensor output = eager(*op, inputs, attributes);

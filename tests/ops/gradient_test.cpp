@@ -1,5 +1,5 @@
 // Gradients of rows: along a random direction they equal central differences of the one-node graph, in f64; those in
-// f32 equal those in f64 to f32's accuracy; second derivatives of maps equal differences of the first.
+// f32 equal those in f64 to f32's accuracy; second derivatives equal differences of the first.
 //
 // Central differences with step h are off by about h^2 f''' / 6 + 2^-53 |f| / h: with h = 1e-5 about 1e-10 of the
 // values' scale, and 1e-6 leaves room for what third derivatives and sums add.
@@ -14,20 +14,16 @@ class Gradient : public OpTest {};
 
 constexpr double step = 1e-5, tolerance = 1e-6;
 
-/// Uniform in [low, high) with 31 bits, so that no two elements are equal and no element sits on a kink.
-Tensor uniform_values(DType dtype, const Sizes& sizes, double low, double high, bool without_zero,
-                      std::uint64_t stream) {
+/// Drawn from the domain with 31 bits, so that no two elements are equal and no element sits on a kink.
+Tensor values_from(const Domain& domain, DType dtype, const Sizes& sizes, std::uint64_t stream) {
   Values out;
-  for (std::int64_t i = 0; i < count_of(sizes); ++i) {
-    double x = low + (high - low) * (static_cast<double>(drawn(static_cast<std::uint64_t>(i), stream)) + 0.5) / 0x1p31;
-    if (without_zero && std::abs(x) < 0.3) x = x < 0 ? x - 0.3 : x + 0.3;
-    out.push_back(x);
-  }
+  for (std::int64_t i = 0; i < count_of(sizes); ++i)
+    out.push_back(drawn_from(domain, drawn(static_cast<std::uint64_t>(i), stream)));
   return make_tensor(dtype, out, sizes);
 }
 
 Tensor direction_like(const Tensor& tensor, std::uint64_t stream) {
-  return uniform_values(tensor.dtype(), sizes_of(tensor), -1, 1, false, 1000 + stream);
+  return values_from({-1, 1}, tensor.dtype(), sizes_of(tensor), 1000 + stream);
 }
 
 double inner_product(const Tensor& a, const Tensor& b) {
@@ -115,8 +111,7 @@ std::vector<Tensor> map_operands(const OpDef& row, const std::vector<Sizes>& siz
   for (int k = 0; k < row.arity; ++k) {
     const Sizes& shape = sizes[static_cast<std::size_t>(k)];
     bool condition = row.dtypes.result == DTypeRule::selected && k == 0;
-    Tensor values = uniform_values(dtype, shape, row.domain.low, row.domain.high, row.domain.without_zero,
-                                   static_cast<std::uint64_t>(k) + 10);
+    Tensor values = values_from(row.domain, dtype, shape, static_cast<std::uint64_t>(k) + 10);
     out.push_back(condition ? values > 0.5 : values);
   }
   return out;
@@ -158,7 +153,7 @@ TEST_F(Gradient, OfComparisonsAndLogicIsNone) {
 }
 
 TEST_F(Gradient, OfCastsPassesOn) {
-  Tensor x = uniform_values(DType::f64, {9}, -10, 10, false, 3);
+  Tensor x = values_from({-10, 10}, DType::f64, {9}, 3);
   for (DType to : all_dtypes) {
     const OpDef& row = cast_rows()[static_cast<std::size_t>(to)];
     Tensor output = eager(row, {x});
@@ -206,26 +201,114 @@ TEST_F(Gradient, SecondOrderOfEveryMap) {
   }
 }
 
+/// Operands of a sample in f64; none if it is too large for differences.
+std::vector<Tensor> sample_operands(const Sample& sample) {
+  std::int64_t elements = 0;
+  for (const SampleInput& input : sample.inputs) elements += count_of(input.sizes);
+  std::vector<Tensor> out;
+  if (elements > 5000) return out;
+  for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
+    const SampleInput& input = sample.inputs[k];
+    Domain domain = input.draw == Draw::factors ? Domain{0.7, 1.4} : Domain{-2, 2};
+    out.push_back(input.below >= 0
+                      ? make_tensor(DType::i64, drawn_values(static_cast<int>(k), DType::i64, input), input.sizes)
+                      : values_from(domain, DType::f64, input.sizes, k + 20));
+  }
+  return out;
+}
+
 TEST_F(Gradient, OfEveryStructuredRow) {
   for (const OpDef* op : all_rows()) {
     if (op->kind == Kind::map || !op->gradient) continue;
     for (const Sample& sample : samples_of(*op)) {
-      std::int64_t elements = 0;
-      std::vector<Tensor> inputs;
-      for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-        const SampleInput& input = sample.inputs[k];
-        elements += count_of(input.sizes);
-        if (elements > 5000) break;
-        inputs.push_back(
-            input.below >= 0
-                ? make_tensor(DType::i64, drawn_values(op->name, static_cast<int>(k), DType::i64, input), input.sizes)
-                : uniform_values(DType::f64, input.sizes, op == &prod_row ? 0.7 : -2, op == &prod_row ? 1.4 : 2, false,
-                                 k + 20));
-      }
-      if (elements > 5000) continue;
+      std::vector<Tensor> inputs = sample_operands(sample);
+      if (inputs.empty()) continue;
       SCOPED_TRACE(sample_line(*op, sample));
       check_gradient(*op, inputs, sample.attributes);
       check_narrow_gradient(*op, inputs, sample.attributes, DType::f32);
+    }
+  }
+}
+
+/// What a row's gradient is made of: s(x, d) = the sum of <gradient_k, w_k> of <d, f(x)>, by a tape; and the gradients
+/// of s with respect to x and d, by a tape around it.
+struct SecondOrder {
+  double value = 0;
+  std::vector<Tensor> gradients;  // of the operands, then of d; undefined where s does not depend on them
+};
+SecondOrder second_order(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+                         const Tensor& d) {
+  std::vector<Tensor> sources = inputs;
+  sources.push_back(d);
+  GradientTape outer;
+  for (const Tensor& source : sources)
+    if (is_floating(source.dtype())) outer.watch(source);
+  Tensor total;
+  {
+    GradientTape inner;
+    for (const Tensor& input : inputs)
+      if (is_floating(input.dtype())) inner.watch(input);
+    Tensor output = sum(eager(op, inputs, attributes) * d);
+    std::vector<Tensor> first = inner.gradient(output, inputs);
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      if (!first[k].defined()) continue;
+      Tensor part = sum(first[k] * direction_like(inputs[k], 50 + k));
+      total = total.defined() ? total + part : part;
+    }
+  }
+  SecondOrder out;
+  if (!total.defined()) return out;
+  out.value = total.item<double>();
+  out.gradients = outer.gradient(total, sources);
+  return out;
+}
+
+/// The gradient of a gradient, for every row that has one: along a random direction it equals central differences of
+/// the first, with respect to the operands and to what comes from above.
+TEST_F(Gradient, SecondOrderOfEveryRow) {
+  for (const OpDef* op : all_rows()) {
+    if (!op->gradient) continue;
+    std::vector<Sample> samples = samples_of(*op);
+    if (op->kind == Kind::map) {
+      if (op->dtypes.result == DTypeRule::fixed || !has_floating_result(*op)) continue;
+      samples = {{{{{3, 4}}, {{4}}, {{3, 1}}}, {}}, {{{{2, 0}}, {{2, 1}}, {{}}}, {}}};
+    }
+    for (const Sample& sample : samples) {
+      std::vector<Tensor> inputs;
+      if (op->kind == Kind::map) {
+        std::vector<Sizes> sizes;
+        for (const SampleInput& input : sample.inputs) sizes.push_back(input.sizes);
+        inputs = map_operands(*op, sizes, DType::f64);
+      } else {
+        inputs = sample_operands(sample);
+      }
+      if (inputs.empty()) continue;
+      Tensor output = eager(*op, inputs, sample.attributes);
+      if (!is_floating(output.dtype())) continue;
+      SCOPED_TRACE(text(op->name, " ", sample_line(*op, sample)));
+      Tensor d = direction_like(output, 77);
+      SecondOrder at = second_order(*op, inputs, sample.attributes, d);
+      std::vector<Tensor> up = inputs, down = inputs;
+      double by_gradient = 0, scale = 1;
+      for (std::size_t k = 0; k <= inputs.size(); ++k) {
+        const Tensor& source = k < inputs.size() ? inputs[k] : d;
+        if (!is_floating(source.dtype())) continue;
+        Tensor v = direction_like(source, 90 + k);
+        if (k < inputs.size()) {
+          up[k] = (source + v * step).contiguous();
+          down[k] = (source - v * step).contiguous();
+        }
+        if (k >= at.gradients.size() || !at.gradients[k].defined()) continue;  // zero
+        EXPECT_EQ(sizes_of(at.gradients[k]), sizes_of(source)) << "operand " << k;
+        by_gradient += inner_product(at.gradients[k], v);
+        scale =
+            std::max(scale, largest(at.gradients[k]) * std::sqrt(static_cast<double>(count_of(sizes_of(source)) + 1)));
+      }
+      Tensor moved = direction_like(d, 90 + inputs.size()) * step;
+      double above = second_order(*op, up, sample.attributes, d + moved).value;
+      double below = second_order(*op, down, sample.attributes, d - moved).value;
+      EXPECT_NEAR(by_gradient, (above - below) / (2 * step), 1e-5 * scale);
+      if (HasFailure()) return;
     }
   }
 }

@@ -92,7 +92,7 @@ TEST_F(SameBits, StructuredRowsOnOneAndTwoThreads) {
     if (op->kind == Kind::map) continue;
     for (const Sample& sample : samples_of(*op)) {
       SCOPED_TRACE(sample_line(*op, sample));
-      expect_threads_agree(*op, drawn_inputs(op->name, sample, DType::f32), sample.attributes);
+      expect_threads_agree(*op, drawn_inputs(sample, DType::f32), sample.attributes);
     }
   }
   // And at sizes that are cut into chunks.
@@ -213,7 +213,7 @@ void expect_layouts_agree(const OpDef& op, const std::vector<Tensor>& inputs, co
 
 TEST_F(SameBits, ViewsAreTheirValues) {
   for (DType dtype : {DType::f32, DType::i8, DType::f16, DType::bool_, DType::i64}) {
-    Tensor x = drawn_inputs("", {{{{5, 7, 6}}}, {}}, dtype)[0];
+    Tensor x = drawn_inputs({{{{5, 7, 6}}}, {}}, dtype)[0];
     for (auto layout : {strided, transposed_in_memory, inside}) {
       Tensor view = layout(x);
       EXPECT_FALSE(view.is_dense());
@@ -238,7 +238,7 @@ TEST_F(SameBits, StructuredRowsOfAnyLayout) {
       for (DType dtype : {DType::f32, DType::i16}) {
         if (op == &conv2d_row && dtype != DType::f32) continue;
         SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
-        expect_layouts_agree(*op, drawn_inputs(op->name, sample, dtype), sample.attributes);
+        expect_layouts_agree(*op, drawn_inputs(sample, dtype), sample.attributes);
       }
   }
 }

@@ -171,11 +171,11 @@ inline std::uint64_t drawn(std::uint64_t number, std::uint64_t operand) {
   return z >> 33;
 }
 
-inline Value drawn_element(const std::string& row, std::int64_t number, int operand, DType dtype, std::int64_t count) {
+inline Value drawn_element(Draw draw, std::int64_t number, int operand, DType dtype, std::int64_t count) {
   std::uint64_t bits = drawn(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(operand));
-  if (row == "nonzero") return bits % 3 != 0;
+  if (draw == Draw::marks) return bits % 3 != 0;
   if (dtype == DType::bool_) return bits & 1;
-  if (row == "prod") {
+  if (draw == Draw::factors) {
     if (!is_floating(dtype)) return 1 + 2 * (bits % 3);
     Value sign = bits & 1 ? -1 : 1;
     if (count > 1000) return sign * (bits % 64 < 2 ? 2 : bits % 64 < 4 ? Value{0.5} : 1);
@@ -186,7 +186,14 @@ inline Value drawn_element(const std::string& row, std::int64_t number, int oper
   return rounded_to(dtype, (static_cast<double>(bits % 257) - 128) / 61);
 }
 
-inline Values drawn_values(const std::string& row, int operand, DType dtype, const SampleInput& input) {
+/// A value of a row's domain from 31 bits.
+inline double drawn_from(const Domain& domain, std::uint64_t bits) {
+  double unit = (static_cast<double>(bits) + 0.5) / 0x1p31;
+  double x = domain.low + (domain.high - domain.low) * unit;
+  return domain.without_zero && std::abs(x) < 0.5 ? std::copysign(0.5 + std::abs(x), x) : x;
+}
+
+inline Values drawn_values(int operand, DType dtype, const SampleInput& input) {
   Values out;
   std::int64_t count = count_of(input.sizes);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -194,18 +201,18 @@ inline Values drawn_values(const std::string& row, int operand, DType dtype, con
       out.push_back(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(operand)) %
                     static_cast<std::uint64_t>(std::max<std::int64_t>(input.below, 1)));
     else
-      out.push_back(drawn_element(row, i, operand, dtype, count));
+      out.push_back(drawn_element(input.draw, i, operand, dtype, count));
   }
   return out;
 }
 
 /// The operands of a sample; those that hold indices in i64.
-inline std::vector<Tensor> drawn_inputs(const std::string& row, const Sample& sample, DType dtype) {
+inline std::vector<Tensor> drawn_inputs(const Sample& sample, DType dtype) {
   std::vector<Tensor> out;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const SampleInput& input = sample.inputs[k];
-    out.push_back(make_tensor(input.below >= 0 ? DType::i64 : dtype,
-                              drawn_values(row, static_cast<int>(k), dtype, input), input.sizes));
+    out.push_back(make_tensor(input.below >= 0 ? DType::i64 : dtype, drawn_values(static_cast<int>(k), dtype, input),
+                              input.sizes));
   }
   return out;
 }
@@ -218,11 +225,15 @@ inline std::vector<Sample> samples_of(const OpDef& row) {
   return list.samples;
 }
 
-/// The sample at other sizes, which must fit the same program: sizes above 1 grow by 3, so that what was equal stays
-/// equal and what was 0 or 1 stays. A reshape keeps its element counts equal by doubling one size on each side.
-inline Sample grown(const OpDef& row, const Sample& sample) {
+/// A larger size: what was equal stays equal, what was different stays different and in the same order, 0 and 1 stay.
+inline std::int64_t grown(std::int64_t size) {
+  return size > 1 ? size + 1 + std::min<std::int64_t>(size, 16) / 2 : size;
+}
+
+/// The sample at other sizes, which must fit the same program.
+inline Sample grown(const Sample& sample) {
   Sample out = sample;
-  if (&row == &reshape_row) {
+  if (sample.grows == Grows::first) {
     if (out.inputs[0].sizes.empty()) return out;
     out.inputs[0].sizes[0] *= 2;
     int number = 0;
@@ -230,10 +241,9 @@ inline Sample grown(const OpDef& row, const Sample& sample) {
     return out;
   }
   for (SampleInput& input : out.inputs)
-    for (std::int64_t& size : input.sizes)
-      if (size > 1) size += 3;
-  if (&row == &broadcast_to_row || &row == &one_hot_row || row.kind == Kind::random)
-    out.attributes = sample.attributes.map_dims([](const Dim& dim) { return dim.constant() > 1 ? dim + 3 : dim; });
+    for (std::int64_t& size : input.sizes) size = grown(size);
+  if (sample.grows == Grows::everything)
+    out.attributes = sample.attributes.map_dims([](const Dim& dim) { return Dim(grown(dim.constant())); });
   return out;
 }
 
@@ -244,6 +254,8 @@ inline std::string sample_line(const OpDef& row, const Sample& sample) {
     if (&input != &sample.inputs.front()) sizes += ";";
     sizes += joined(input.sizes, ",");
     if (input.below >= 0) sizes += text(":", input.below);
+    static constexpr const char* draws[] = {"", "~factors", "~marks"};
+    sizes += draws[static_cast<int>(input.draw)];
   }
   return text("sample ", row.name, " ", sizes, " | ", sample.attributes.str());
 }

@@ -1,7 +1,7 @@
 // Structured rows: every sample x every type the row takes, against stored values; eager, a one-node graph at two sizes
 // with one program, and checked code give the same bits.
 //
-// Bounds. Integers and data that only moves: exact. Sums of n terms (sum, mean, scatter_add, matmul, conv2d) in
+// Bounds, by the sample's Rounding. Integers and data that only moves: exact. Sums of n terms in
 // floating types:  |error| <= (4 + sqrt(n)) u S + v |result|,  where S is the sum of the terms' magnitudes, u the unit
 // roundoff of the type accumulated in (f32 for f16 and bf16) and v that of the result. Sums are blocked, so n u S is
 // far from reached; the square root is what independent roundings give. Products of n factors: |error| <= n u |result|
@@ -23,14 +23,14 @@ std::string line_for(const OracleBlock& block, DType dtype) {
 }
 
 /// The elements a result must have. "source": positions counted through all operands that hold data.
-Values expected_values(const OracleBlock& block, const std::string& line, const OpDef& op, const Sample& sample,
-                       DType dtype, DType result) {
+Values expected_values(const OracleBlock& block, const std::string& line, const Sample& sample, DType dtype,
+                       DType result) {
   Values out = block.values(line);
   if (line == "source") {
     Values all;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
       if (sample.inputs[k].below >= 0) continue;
-      Values one = drawn_values(op.name, static_cast<int>(k), dtype, sample.inputs[k]);
+      Values one = drawn_values(static_cast<int>(k), dtype, sample.inputs[k]);
       all.insert(all.end(), one.begin(), one.end());
     }
     for (Value& value : out) value = all[static_cast<std::size_t>(value)];
@@ -49,9 +49,7 @@ Values allowed_errors(const OpDef& op, const Sample& sample, const std::vector<T
   if (!is_floating(result)) return out;
   DType accumulator = compute_type(result);
   Value u = unit_roundoff(accumulator), v = unit_roundoff(result);
-  bool sums =
-      &op == &sum_row || &op == &mean_row || &op == &scatter_add_row || &op == &matmul_row || &op == &conv2d_row;
-  if (sums) {
+  if (sample.rounding == Rounding::sums) {
     std::vector<Tensor> magnitudes;
     Values terms;
     std::int64_t most = 1;  // terms of a result; an upper bound is the largest operand, or the filter's size
@@ -60,15 +58,16 @@ Values allowed_errors(const OpDef& op, const Sample& sample, const std::vector<T
       magnitudes.push_back(indices ? inputs[k] : magnitude(inputs[k]));
       if (!indices) most = std::max(most, count_of(sizes_of(inputs[k])));
     }
-    if (&op == &matmul_row) most = sizes_of(inputs[0]).back() + sizes_of(inputs[0])[sizes_of(inputs[0]).size() - 2];
-    if (&op == &conv2d_row) most = count_of(sizes_of(inputs[1]));
+    if (op.kind == Kind::contract)
+      most = sizes_of(inputs[0]).back() + sizes_of(inputs[0])[sizes_of(inputs[0]).size() - 2];
+    if (op.kind == Kind::window) most = count_of(sizes_of(inputs[1]));
     terms = values_of(eager(op, magnitudes, sample.attributes));
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = (4 + std::sqrt(static_cast<Value>(most))) * u * terms[i] + v * std::abs(expected[i]);
-  } else if (&op == &prod_row) {
+  } else if (sample.rounding == Rounding::products) {
     for (std::size_t i = 0; i < out.size(); ++i)
       out[i] = (static_cast<Value>(count_of(sizes_of(inputs[0]))) * u + v) * std::abs(expected[i]);
-  } else if (&op == &normal_row) {
+  } else if (sample.rounding == Rounding::functions) {
     // Box and Muller with angles up to 2 pi, in f32: radius times the angle's rounding error.
     for (Value& one : out) one = 64 * u;
   }
@@ -97,7 +96,7 @@ void check_against_oracle(const OpDef& op, const Sample& sample, DType dtype, co
   ASSERT_TRUE(block) << sample_line(op, sample);
   std::string line = line_for(*block, dtype);
   EXPECT_EQ(sizes_of(result), block->shape());
-  Values expected = expected_values(*block, line, op, sample, dtype, result.dtype());
+  Values expected = expected_values(*block, line, sample, dtype, result.dtype());
   expect_close(result, expected, allowed_errors(op, sample, inputs, expected, dtype, result.dtype()));
 }
 
@@ -107,15 +106,14 @@ TEST_F(Structured, EverySampleAndTypeEqualsTheReference) {
     for (const Sample& sample : samples_of(*op)) {
       const OracleBlock* block = Oracle::instance().find(sample_line(*op, sample));
       ASSERT_TRUE(block) << sample_line(*op, sample);
-      Sample larger = grown(*op, sample);
+      Sample larger = grown(sample);
       for (DType dtype : all_dtypes) {
         if (line_for(*block, dtype).empty()) continue;
         bool has_data =
             std::any_of(sample.inputs.begin(), sample.inputs.end(), [](const SampleInput& i) { return i.below < 0; });
         if (!has_data && dtype != DType::i64) continue;  // all operands are indices
         SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
-        std::vector<Tensor> inputs = drawn_inputs(op->name, sample, dtype),
-                            more = drawn_inputs(op->name, larger, dtype);
+        std::vector<Tensor> inputs = drawn_inputs(sample, dtype), more = drawn_inputs(larger, dtype);
         Tensor result = eager(*op, inputs, sample.attributes), more_result = eager(*op, more, larger.attributes);
         check_against_oracle(*op, sample, dtype, inputs, result);
         check_against_oracle(*op, larger, dtype, more, more_result);
@@ -144,7 +142,7 @@ TEST_F(Structured, OtherTypesAreRefused) {
     ASSERT_TRUE(block);
     for (DType dtype : all_dtypes) {
       if (!line_for(*block, dtype).empty()) continue;
-      EXPECT_THROW(eager(*op, drawn_inputs(op->name, sample, dtype), sample.attributes), UserError)
+      EXPECT_THROW(eager(*op, drawn_inputs(sample, dtype), sample.attributes), UserError)
           << op->name << " of " << dtype;
     }
   }
@@ -154,7 +152,7 @@ TEST_F(Structured, OtherTypesAreRefused) {
 TEST_F(Structured, IndexTypes) {
   for (const OpDef* op : {&gather_row, &scatter_add_row, &one_hot_row})
     for (const Sample& sample : samples_of(*op)) {
-      std::vector<Tensor> inputs = drawn_inputs(op->name, sample, DType::f32);
+      std::vector<Tensor> inputs = drawn_inputs(sample, DType::f32);
       Tensor result = eager(*op, inputs, sample.attributes);
       for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32}) {
         std::vector<Tensor> narrow = inputs;
@@ -243,7 +241,7 @@ TEST_F(Structured, ReductionsOfManySizes) {
     for (std::int64_t height : edges)
       for (std::int64_t width : edges) {
         if (height * width > 9000) continue;
-        Values values = drawn_values("", 0, DType::i8, {{height, width}});
+        Values values = drawn_values(0, DType::i8, {{height, width}});
         Tensor x = make_tensor(dtype, values, {height, width});
         Values rows(static_cast<std::size_t>(height), 0), columns(static_cast<std::size_t>(width), 0);
         Values row_best(rows.size(), 0), column_best(columns.size(), 0);  // positions of the first largest
@@ -280,7 +278,7 @@ TEST_F(Structured, ProductsOfManySizes) {
   for (std::int64_t m : edges)
     for (std::int64_t n : edges)
       for (std::int64_t k : {std::int64_t{0}, std::int64_t{1}, std::int64_t{3}, std::int64_t{16}, std::int64_t{65}}) {
-        Values a = drawn_values("", 0, DType::i8, {{m, k}}), b = drawn_values("", 1, DType::i8, {{k, n}});
+        Values a = drawn_values(0, DType::i8, {{m, k}}), b = drawn_values(1, DType::i8, {{k, n}});
         Values expected(static_cast<std::size_t>(m * n), 0);
         for (std::int64_t i = 0; i < m; ++i)
           for (std::int64_t j = 0; j < n; ++j)
@@ -297,38 +295,6 @@ TEST_F(Structured, ProductsOfManySizes) {
           ASSERT_EQ(values_of(matmul(transpose(left_columns), transpose(right_columns))), expected);
         }
       }
-}
-
-// --- composites
-
-TEST_F(Structured, CompositesEqualTheReference) {
-  for (const Sizes& sizes : {Sizes{3, 4}, Sizes{5, 37}, Sizes{2, 3, 10}, Sizes{1, 1}, Sizes{0, 4}})
-    for (DType dtype : floating_dtypes) {
-      const OracleBlock* block = Oracle::instance().find(text("composite ", joined(sizes, ","), " ", dtype));
-      ASSERT_TRUE(block);
-      SCOPED_TRACE(text(dtype, Shape(sizes)));
-      std::int64_t last = sizes.back();
-      auto draw = [&](int operand, const Sizes& shape, Value scale) {
-        Values values = drawn_values("softmax", operand, dtype, {shape});
-        for (Value& value : values) value *= scale;
-        return make_tensor(dtype, values, shape);
-      };
-      Tensor x = draw(0, sizes, 4), gamma = draw(1, {last}, 1), beta = draw(2, {last}, 1);
-      Sizes fewer(sizes.begin(), sizes.end() - 1);
-      Tensor labels = make_tensor(DType::i64, drawn_values("", 3, DType::i64, {fewer, last}), fewer);
-      // Each op of the composite rounds to the type; values stay within 32.
-      Value u = unit_roundoff(dtype);
-      auto check = [&](const char* name, const Tensor& got, Value allowed) {
-        SCOPED_TRACE(name);
-        Values expected = block->values(name);
-        expect_close(got, expected, Values(expected.size(), allowed));
-      };
-      // A product or exponential of a value rounded at up to 16 is off by 16 u relatively.
-      check("softmax", softmax(x), 40 * u);
-      check("log_softmax", log_softmax(x), 80 * u);
-      check("layer_norm", layer_norm(x, gamma, beta), 120 * u);
-      check("sparse_cross_entropy", sparse_cross_entropy(labels, x), 80 * u);
-    }
 }
 
 }  // namespace

@@ -106,13 +106,14 @@ def drawn(number, operand):
     return z >> 33
 
 
-def drawn_element(row, number, operand, dtype, count):
+def drawn_element(draw, number, operand, dtype, count):
+    """The row's sample says how its elements are drawn: "factors", "marks", or "" (plain)."""
     bits = drawn(number, operand)
-    if row == "nonzero":
+    if draw == "marks":
         return int(bits % 3 != 0)
     if dtype == "bool":
         return bits & 1
-    if row == "prod":
+    if draw == "factors":
         # Many factors: powers of two, mostly 1, so that no partial product leaves the type. Few: near 1.
         if dtype in INTEGERS:
             return 1 + 2 * (bits % 3)
@@ -326,9 +327,10 @@ def map_points(row, arity, low, high, without_zero, dtype):
     for i in range(24):
         point = []
         for k in range(arity):
-            x = low + (high - low) * drawn(i, 100 + k) / 2**31
+            unit = (drawn(i, 100 + k) + 0.5) / 2**31
+            x = low + (high - low) * unit
             if without_zero and abs(x) < 0.5:
-                x = math.copysign(0.5, x)
+                x = math.copysign(0.5 + abs(x), x)
             if dtype in INTEGERS:
                 bottom, top = INTEGERS[dtype]
                 x = min(max(round(x), bottom), top)
@@ -388,11 +390,13 @@ def write_cast(out, line):
 
 
 def parse_sizes(text):
-    """"3,4;5:7" -> [([3, 4], -1), ([5], 7)]: sizes of operands, and the bound of those that hold indices."""
+    """"3,4~marks;5:7" -> [([3, 4], -1, "marks"), ([5], 7, "")]: sizes of operands, the bound of those that hold indices,
+    how the others are drawn."""
     operands = []
     for part in text.split(";"):
+        part, _, draw = part.partition("~")
         sizes, _, below = part.partition(":")
-        operands.append(([int(s) for s in sizes.split(",") if s], int(below) if below else -1))
+        operands.append(([int(s) for s in sizes.split(",") if s], int(below) if below else -1, draw))
     return operands
 
 
@@ -411,15 +415,15 @@ def parse_attributes(text):
     return out
 
 
-def operand_arrays(row, operands, dtype):
+def operand_arrays(operands, dtype):
     arrays = []
-    for k, (sizes, below) in enumerate(operands):
+    for k, (sizes, below, draw) in enumerate(operands):
         count = math.prod(sizes)
         if below >= 0:
             values = [drawn(i, k) % below if below else 0 for i in range(count)]
             arrays.append(np.array(values, dtype=np.int64).reshape(sizes))
         else:
-            values = [drawn_element(row, i, k, dtype, count) for i in range(count)]
+            values = [drawn_element(draw, i, k, dtype, count) for i in range(count)]
             arrays.append(np.array(values, dtype=object if dtype in INTEGERS else np.float64).reshape(sizes))
     return arrays
 
@@ -427,7 +431,7 @@ def operand_arrays(row, operands, dtype):
 def source_positions(operands):
     """Every element is its own number, counted through all operands that hold data."""
     arrays, start = [], 0
-    for k, (sizes, below) in enumerate(operands):
+    for k, (sizes, below, _) in enumerate(operands):
         count = math.prod(sizes)
         if below >= 0:
             arrays.append(np.array([drawn(i, k) % below for i in range(count)], dtype=np.int64).reshape(sizes))
@@ -559,52 +563,130 @@ def write_sample(out, line):
         out.append("shape " + ",".join(map(str, positions.shape)))
         out.append(values_line("source", positions))
     elif row == "one_hot":
-        indices = operand_arrays(row, operands, "i64")[0]
+        indices = operand_arrays(operands, "i64")[0]
         result = (indices[..., None] == np.arange(a["depth"])).astype(np.int64)
         out.append("shape " + ",".join(map(str, result.shape)))
         out.append(values_line("any", result))
     elif row == "nonzero":
-        result = np.argwhere(operand_arrays(row, operands, "bool")[0].astype(bool))
+        result = np.argwhere(operand_arrays(operands, "bool")[0].astype(bool))
         out.append("shape " + ",".join(map(str, result.shape)))
         out.append(values_line("any", result))
     elif row in ("uniform", "normal", "randint"):
         write_random_sample(out, row, operands, a)
     else:
         for number, dtype in enumerate(groups(row)):
-            result = np.asarray(computed(row, operand_arrays(row, operands, dtype), a))
+            result = np.asarray(computed(row, operand_arrays(operands, dtype), a))
             if number == 0:
                 out.append("shape " + ",".join(map(str, result.shape)))
             out.append(values_line(dtype, result))
 
 
-# --- composites
+# --- composites: values, gradients and products with the Hessian. tests/keras/composites_test.cpp has the same table.
+
+
+def softmax(x, axis=-1):
+    shifted = np.exp(x - x.max(axis, keepdims=True))
+    return shifted / shifted.sum(axis, keepdims=True)
+
+
+def log_softmax(x, axis=-1):
+    shifted = x - x.max(axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+
+
+def layer_norm(x, gamma, beta):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-3) * gamma + beta
+
+
+def picked(rows, labels):
+    return np.take_along_axis(rows, labels[..., None], -1)[..., 0]
+
+
+def clipped(p):
+    return np.clip(p, np.longdouble(1e-7), 1 - np.longdouble(1e-7))
+
+
+def normalised(p):
+    return clipped(p / p.sum(-1, keepdims=True))
+
+
+# Name -> (how each operand is drawn, reference). Operands: "values" of the sizes, "shifted" ones away from those,
+# "parameter"s of the last axis, "labels" of all but the last, "probabilities".
+COMPOSITES = {
+    "softmax": (["values"], softmax),
+    "softmax_first": (["values"], lambda x: softmax(x, 0)),
+    "log_softmax": (["values"], log_softmax),
+    "layer_norm": (["values", "parameter", "parameter"], layer_norm),
+    "sparse_cross_entropy": (["labels", "values"], lambda y, z: -picked(log_softmax(z), y)),
+    "sparse_categorical_crossentropy": (["labels", "probabilities"],
+                                        lambda y, p: -picked(log_softmax(np.log(clipped(p))), y)),
+    "categorical_crossentropy": (["probabilities", "probabilities"], lambda y, p: -(y * np.log(normalised(p))).sum(-1)),
+    "categorical_crossentropy_logits": (["probabilities", "values"], lambda y, z: -(y * log_softmax(z)).sum(-1)),
+    "binary_crossentropy": (["probabilities", "probabilities"],
+                            lambda y, p: -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(-1)),
+    "binary_crossentropy_logits": (["probabilities", "values"], lambda y, z: (np.logaddexp(0, z) - z * y).mean(-1)),
+    "mean_squared_error": (["values", "shifted"], lambda t, p: ((t - p) ** 2).mean(-1)),
+    "mean_absolute_error": (["values", "shifted"], lambda t, p: abs(t - p).mean(-1)),
+}
+
+
+def composite_operand(kind, k, sizes, dtype):
+    shape = {"parameter": sizes[-1:], "labels": sizes[:-1]}.get(kind, sizes)
+    count = math.prod(shape)
+    if kind == "labels":
+        return np.array([drawn(i, k) % sizes[-1] for i in range(count)], dtype=np.int64).reshape(shape)
+    if kind == "probabilities":
+        values = [(drawn(i, k) % 199 + 28) / 256 for i in range(count)]
+    else:
+        scale, shift = {"parameter": (1, 0), "values": (4, 0), "shifted": (4, 1 / 64)}[kind]
+        values = [rounded(drawn_element("", i, k, dtype, count) * scale + shift, dtype) for i in range(count)]
+    return np.array(values, dtype=np.longdouble).reshape(shape)
+
+
+STEP = np.longdouble(2e-4)
+DIFFERENCES = [(-2, 1 / np.longdouble(12)), (-1, -8 / np.longdouble(12)), (1, 8 / np.longdouble(12)), (2, -1 / np.longdouble(12))]
+
+
+def composite_derivatives(function, operands, dtype):
+    """Of L = sum(function(operands) * d): the gradient, and its derivative along v. By fourth-order central differences in
+    80 bits, which are good to about 1e-10."""
+    weights = np.asarray(function(*operands))
+    d = np.array([drawn_element("", i, 40, dtype, 1) for i in range(weights.size)], dtype=np.longdouble)
+    v = [np.array([drawn_element("", i, 50 + k, dtype, 1) for i in range(x.size)], dtype=np.longdouble).reshape(x.shape)
+         for k, x in enumerate(operands)]
+    floating = [k for k, x in enumerate(operands) if x.dtype == np.longdouble]
+
+    def loss(moved):
+        return (np.asarray(function(*moved)).reshape(-1) * d).sum()
+
+    def slope(k, at, along):
+        moved = [x + STEP * along * w if j in floating else x for j, (x, w) in enumerate(zip(operands, v))]
+        moved[k] = np.array(moved[k])
+        total, flat = np.longdouble(0), moved[k].reshape(-1)
+        start = flat[at]
+        for steps, factor in DIFFERENCES:
+            flat[at] = start + steps * STEP
+            total += factor * loss(moved)
+        return total / STEP
+
+    for k in floating:
+        positions = range(operands[k].size)
+        yield f"d{k}", [float(slope(k, i, 0)) for i in positions]
+        yield f"h{k}", [float(sum(factor * slope(k, i, steps) for steps, factor in DIFFERENCES) / STEP) for i in positions]
 
 
 def write_composites(out):
-    def softmax(x):
-        return scipy.special.softmax(x, axis=-1)
-
-    def log_softmax(x):
-        return scipy.special.log_softmax(x, axis=-1)
-
-    for sizes in ([3, 4], [5, 37], [2, 3, 10], [1, 1], [0, 4]):
-        count = math.prod(sizes)
-        for dtype in FLOATS:
-            x = np.array([drawn_element("softmax", i, 0, dtype, count) for i in range(count)]).reshape(sizes) * 4
-            last = sizes[-1]
-            gamma = np.array([drawn_element("softmax", i, 1, dtype, last) for i in range(last)])
-            beta = np.array([drawn_element("softmax", i, 2, dtype, last) for i in range(last)])
-            labels = np.array([drawn(i, 3) % last for i in range(count // last)], dtype=np.int64).reshape(sizes[:-1])
-            text = ",".join(map(str, sizes))
-            out.append(f"composite {text} {dtype}")
-            empty = np.zeros(sizes)
-            out.append(values_line("softmax", softmax(x) if count else empty))
-            out.append(values_line("log_softmax", log_softmax(x) if count else empty))
-            centred = x - x.mean(-1, keepdims=True)
-            normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-3) * gamma + beta
-            out.append(values_line("layer_norm", normed))
-            loss = -np.take_along_axis(log_softmax(x), labels[..., None], -1)[..., 0] if count else np.zeros(sizes[:-1])
-            out.append(values_line("sparse_cross_entropy", loss))
+    for name, (kinds, function) in COMPOSITES.items():
+        for sizes in ([3, 4], [5, 37], [2, 3, 10], [1, 1]):
+            for dtype in FLOATS:
+                operands = [composite_operand(kind, k, sizes, dtype) for k, kind in enumerate(kinds)]
+                out.append(f"composite {name} {','.join(map(str, sizes))} {dtype}")
+                out.append(values_line("=", np.asarray(function(*operands), dtype=np.float64)))
+                if dtype not in ("f32", "f64") or sizes == [5, 37]:
+                    continue
+                for line, values in composite_derivatives(function, operands, dtype):
+                    out.append(values_line(line, np.array(values)))
 
 
 # --- random numbers: Philox 4x32 with 10 rounds (Salmon and others, SC 2011)
@@ -666,7 +748,7 @@ def write_random_sample(out, row, operands, a):
         values = [randint(seed, counter + i, first, second) for i in range(count)]
     else:
         name, draw = a["dtype"], uniform if row == "uniform" else normal
-        first, second = (drawn_element(row, 0, k, name, 1) for k in (2, 3))
+        first, second = (drawn_element("", 0, k, name, 1) for k in (2, 3))
         values = [draw(seed, counter + i, first, second, name) for i in range(count)]
     out.append(f"{name} " + " ".join(written(v) for v in values))
 

@@ -174,6 +174,14 @@ TEST_F(AuditTest, HostCodeThatThrowsNowIsTold) {
   EXPECT_CONTAINS(told[0].explanation, "now             an exception: the file is gone");
 }
 
+TEST_F(AuditTest, AWrongCallIsNotAStaleTrace) {
+  Function f = function("f(x)", [](Tensor x) { return reshape(x, {-1, 3}); });
+  f(ones({6}));
+  for (int n = 0; n < 3; ++n) EXPECT_CONTAINS(error_of([&] { f(ones({4})); }), "reshape");
+  for (int n = 0; n < 10; ++n) f(ones({9}));
+  EXPECT_TRUE(told.empty());
+}
+
 TEST_F(AuditTest, OneThreadAuditsTheOthersGoOn) {
   std::atomic<int> audits = 0;
   Function f = function("f(x)", [&](Tensor x) {

@@ -32,7 +32,7 @@ TEST(ComparingRuns, SidesThatLeaveSomethingWithTheHost) {
   EXPECT_CONTAINS(number, order);
   EXPECT_CONTAINS(number, "they part at ");
   EXPECT_CONTAINS(number, "comparing_runs_test.cpp:");
-  EXPECT_CONTAINS(number, "the constant 2., then the constant 1.");
+  EXPECT_CONTAINS(number, "the constant 2.0, then the constant 1.0");
   EXPECT_CONTAINS(number, "fix: host code keeps something from one side of a decision");
 
   // A later decision sees what the sides left, too.

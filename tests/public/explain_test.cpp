@@ -43,7 +43,7 @@ class Explain : public WithExplanations {
 
 // --- a handle of the test's own
 
-class ScaleBody : public Body {
+class ScaleBody : public inside::Body {
  public:
   ScaleBody(float factor, std::string name) : factor(tensor(factor)), name(std::move(name)) {}
   std::string description() const override { return "Scale '" + name + "'"; }
@@ -54,8 +54,8 @@ class Scale {
  public:
   Scale() = default;
   Scale(float factor, std::string name) : body_(std::make_shared<ScaleBody>(factor, std::move(name))) {}
-  std::shared_ptr<Body> body() const { return body_; }
-  static Scale from_body(std::shared_ptr<Body> body) {
+  std::shared_ptr<inside::Body> body() const { return body_; }
+  static Scale from_body(std::shared_ptr<inside::Body> body) {
     Scale out;
     out.body_ = std::static_pointer_cast<ScaleBody>(body);
     return out;
@@ -66,7 +66,7 @@ class Scale {
  private:
   std::shared_ptr<ScaleBody> body_;
 };
-static_assert(Handle<Scale>);
+static_assert(inside::Handle<Scale>);
 
 // --- causes
 
@@ -120,8 +120,7 @@ TEST_F(Explain, AnotherCppNumber) {
   f(x, 4, 0.5, true);
   expect_told("f", 2,
               {"argument 1 'n'  3 -> 4   ",
-               "declare the parameter as Scalar or Tensor instead of a C++ number: "
-               "then n is an input of the program"});
+               "perhaps declare n as Scalar instead of a C++ number: then it is an input of the program"});
   f(x, 4, 0.25, true);
   expect_told("f", 3, {"argument 2 'rate' 0.5 -> 0.25   "});
   f(x, 4, 0.25, false);
@@ -195,9 +194,9 @@ TEST_F(Explain, AVectorOfAnotherLength) {
   });
   Tensor one = ones({2});
   f({one, one}, one);
-  EXPECT_CONTAINS(refusal_of([&] { f({one}, one); }), "argument 0 'list' 2 elements -> 1 elements");
+  EXPECT_CONTAINS(refusal_of([&] { f({one}, one); }), "argument 0 'list' 2 elements -> 1 element");
   EXPECT_EQ(f({one}, one).item<float>({0}), 2);
-  expect_told("f", 2, {"2 elements -> 1 elements   another number of elements", "stack them into one Tensor"});
+  expect_told("f", 2, {"2 elements -> 1 element   another number of elements", "stack them into one Tensor"});
   // [a], b and [a, b] are three leaves each: the length tells them apart.
   EXPECT_EQ(f({}, one).item<float>({0}), 1);
   EXPECT_EQ(f.trace_count(), 3);
@@ -208,11 +207,12 @@ TEST_F(Explain, ASizeThatHostCodeAskedFor) {
   Function f = function("f(x)", [](Tensor x) { return x.dim(0) == 3 ? x * 2 : x; });
   f(ones({3}));
   std::string asked = "host code asked for it at " + std::string(__FILE__) + ":" + std::to_string(line);
-  EXPECT_CONTAINS(refusal_of([&] { f(ones({4})); }), "size            x_0 == 3 does not hold any more; " + asked);
+  EXPECT_CONTAINS(refusal_of([&] { f(ones({4})); }),
+                  "size            x_0 == 3 does not hold any more: x_0 is 4; " + asked);
   f(ones({4}));
   expect_told("f", 2,
-              {"size            x_0 == 3 does not hold any more; " + asked, "keep the size a Dim in host code at ",
-               "or let all calls agree in it"});
+              {"size            x_0 == 3 does not hold any more: x_0 is 4; " + asked,
+               "perhaps keep the size a Dim in host code at ", "let all calls agree in these sizes"});
 }
 
 TEST_F(Explain, ASizeThatAnOpAskedFor) {
@@ -221,10 +221,12 @@ TEST_F(Explain, ASizeThatAnOpAskedFor) {
   Function f = function("f(x)", [=](Tensor x) { return x + row; });
   f(ones({3}));
   std::string asked = "add asked for it at " + std::string(__FILE__) + ":" + std::to_string(line);
-  EXPECT_CONTAINS(refusal_of([&] { f(ones({1})); }), "size            x_0 == 3 does not hold any more; " + asked);
+  EXPECT_CONTAINS(refusal_of([&] { f(ones({1})); }),
+                  "size            x_0 == 3 does not hold any more: x_0 is 1; " + asked);
   EXPECT_EQ(f(ones({1})).to_vector<float>(), Floats(3, 2));
   expect_told("f", 2,
-              {"x_0 == 3 does not hold any more; " + asked, "let all calls agree in these sizes, or pad to them"});
+              {"x_0 == 3 does not hold any more: x_0 is 1; " + asked,
+               "let all calls agree in these sizes, or pad axis 0 of x to 3 (2 traces -> 1)"});
 }
 
 // --- how often it is told
@@ -263,14 +265,15 @@ TEST_F(Explain, AForgottenTraceIsMadeAgain) {
                         {.max_traces = 2});
   Tensor x = ones({1});
   for (int n : {1, 1, 1, 2, 2, 3}) EXPECT_EQ(f(x, n).item<float>(), n);
-  EXPECT_CONTAINS(told(), "warning         2 traces are kept at most; one that served 2 calls is forgotten");
+  // The one that has not served since the second was made.
+  EXPECT_CONTAINS(told(), "warning         2 traces are kept at most; one that served 3 calls is forgotten");
+  EXPECT_EQ(f.trace_count(), 3);
+  EXPECT_EQ(f(x, 2).item<float>(), 2);  // kept
+  EXPECT_EQ(f(x, 3).item<float>(), 3);
   EXPECT_EQ(f.trace_count(), 3);
   runs = 0;
-  EXPECT_EQ(f(x, 1).item<float>(), 1);  // kept
-  EXPECT_EQ(f(x, 3).item<float>(), 3);
-  EXPECT_EQ(runs, 0);
-  EXPECT_EQ(f(x, 2).item<float>(), 2);
-  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(f(x, 1).item<float>(), 1);
+  EXPECT_GE(runs, 1);
   EXPECT_EQ(f.trace_count(), 4);
 }
 

@@ -85,7 +85,7 @@ TEST_F(FunctionTest, CppNumbersArePartOfTheTrace) {
   EXPECT_EQ(f(ones({2}), 0.5f).to_vector<float>(), Floats(2, 0.5f));
   EXPECT_EQ(f.trace_count(), 2);
   EXPECT_CONTAINS(explanations.at(0), "the value of a C++ number changed");
-  EXPECT_CONTAINS(explanations.at(0), "declare the parameter as Scalar or Tensor instead of a C++ number");
+  EXPECT_CONTAINS(explanations.at(0), "declare rate as Scalar instead of a C++ number: then it is an input of the program");
 }
 
 struct Pair {
@@ -225,7 +225,7 @@ TEST_F(FunctionTest, GradientsThroughAFunction) {
   GradientTape tape;
   tape.watch(x);
   Tensor y = f(x);
-  std::vector<Tensor> d = tape.gradient(y, {Source(x), Source(w)});
+  std::vector<Tensor> d = tape.gradient(y, std::vector<GradientTape::Source>{x, w});
   EXPECT_EQ(d[0].to_vector<float>(), (Floats{8, 36}));
   EXPECT_EQ(d[1].to_vector<float>(), (Floats{4, 24}));
 }

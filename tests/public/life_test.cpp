@@ -1,9 +1,14 @@
-// Functions and tensors at the edges of their lives: moved from, destroyed inside of themselves.
+// Functions and tensors at the edges of their lives: moved from, destroyed inside of themselves, used while a thread or
+// the process ends, made by a library that is closed.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <stet/stet.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "expect_error.h"
 
@@ -39,6 +44,97 @@ TEST(Life, AFunctionMayBeDestroyedInsideItsOwnTrace) {
   }));
   EXPECT_EQ((**holder)(tensor({1.f, 2.f})).to_vector<float>(), (Floats{3, 5}));
   EXPECT_FALSE(holder->has_value());
+}
+
+// --- the end of threads and of the process
+
+/// Uses everything that may be used in a destructor; ends the process with 3 if a result is wrong.
+struct LastWords {
+  Tensor tensor = ones({3});
+  Variable variable = Variable(ones({3}));
+  Function<Tensor(Tensor)> function = stet::function("last(x)", [](Tensor x) { return x * 2 + 1; });
+  ~LastWords() {
+    bool right = (tensor + tensor).item<float>({2}) == 2;
+    right &= tanh(tensor * 0).item<float>({0}) == 0;  // may need a compilation
+    right &= matmul(ones({40, 40}), ones({40, 40})).item<float>({1, 1}) == 40;
+    variable.assign_add(tensor);
+    right &= function(variable.read()).item<float>({0}) == 5;
+    right &= function(ones({2}, i32)).item<int>({0}) == 3;  // another trace
+    {
+      GradientTape tape;
+      Tensor y = sum(square(variable));
+      right &= tape.gradient(y, variable).item<float>({0}) == 4;
+    }
+    Function<Tensor(Tensor)> fresh = stet::function("fresh(x)", [](Tensor x) { return exp(x * 0); });
+    right &= fresh(tensor).item<float>({1}) == 1;
+    keras::Dense layer(2);
+    right &= layer(ones({1, 2})).rank() == 2;
+    if (!right) _exit(3);
+  }
+};
+
+class AtTheEnd : public ::testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+  void TearDown() override { GTEST_FLAG_SET(death_test_style, "fast"); }
+};
+
+TEST_F(AtTheEnd, OfTheProcessAStaticThatIsOlderThanAllElse) {
+  EXPECT_EXIT(
+      {
+        setenv("STET_CACHE_DIR", "", 1);  // so that code is compiled
+        on_retrace([](const RetraceEvent&) {});
+        static struct Late {
+          std::optional<LastWords> words;
+        } late;  // before the library is used: it ends after all that is made from here on
+        late.words.emplace();
+        late.words->function(ones({3}));
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(AtTheEnd, OfTheProcessAThreadLocalOfTheMainThread) {
+  EXPECT_EXIT(
+      {
+        on_retrace([](const RetraceEvent&) {});
+        thread_local std::optional<LastWords> words;
+        words.emplace();
+        (ones({2}) + 1).to_vector<float>();
+        words->function(ones({3}));
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(AtTheEnd, OfAThread) {
+  on_retrace([](const RetraceEvent&) {});
+  for (int round = 0; round < 3; ++round)
+    std::thread([] {
+      thread_local std::optional<LastWords> words;
+      words.emplace();
+      words->function(ones({3}));
+      (words->tensor + 1).to_vector<float>();
+    }).join();
+  on_retrace({});
+}
+
+// --- a library that is closed
+
+TEST(Life, AFunctionOfAClosedLibraryCanBeExplained) {
+  void* library = dlopen(STET_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(library) << dlerror();
+  auto* make = reinterpret_cast<FunctionBase* (*)()>(dlsym(library, "traced_in_plugin"));
+  ASSERT_TRUE(make);
+  // Never destroyed: the callable's code is gone.
+  static FunctionBase* const function = make();
+  std::string before = function->explain();
+  dlclose(library);
+  ASSERT_FALSE(dlopen(STET_TEST_PLUGIN, RTLD_NOW | RTLD_NOLOAD)) << "it is still loaded";
+  EXPECT_EQ(function->explain(), before);
+  EXPECT_CONTAINS(before, "fact x_0 == 3, for host code at ");
+  EXPECT_CONTAINS(before, "plugin.cpp:");
+  EXPECT_CONTAINS(function->graph(), "%");
 }
 
 }  // namespace
