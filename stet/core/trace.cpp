@@ -206,8 +206,11 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
   ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
   if (graph.checks.size() > before) checks_of_[id] = {before, graph.checks.size()};
   // When a check fails, a whole program has run so far: the message says which op it was.
-  for (std::size_t i = before; i < graph.checks.size(); ++i)
-    graph.checks[i].problem = text(op.name, at_line(where), ": ", graph.checks[i].problem);
+  graph.nodes[static_cast<std::size_t>(id)].caller = frame_caller();
+  for (std::size_t i = before; i < graph.checks.size(); ++i) {
+    graph.checks[i].op = op_text(frame_caller(), op.name);
+    graph.checks[i].where = where;
+  }
   if (innermost_) innermost_->add({.kind = PathItem::node, .id = id});
   return id;
 }
@@ -342,6 +345,8 @@ class Replay {
     }
     std::vector<In> operands;
     for (ValueId input : node.inputs) operands.emplace_back(at(input), node.where);
+    std::optional<Frame> frame;
+    if (node.caller.name) frame.emplace(node.caller.name, node.where, node.caller.words);
     return call(*node.op, operands, attributes.view());
   }
 
