@@ -257,7 +257,7 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
   }
   auto first = first_value_.find(variable);
   if (!across || (made_inside && (!trainable || first == first_value_.end())))
-    return tensor_of(append(alias_row, {value}, Attributes(view_of(attributes)), {}));
+    return tensor_of(plain_reading(value, variable, Attributes(view_of(attributes))));
   ValueId outside = made_inside ? first->second : value;
   Reading reading{variable, outside, readings_[{variable, outside}]++};
   Tensor read = tensor_of(
@@ -267,6 +267,14 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
   if (!made_inside) return read;
   note_reading(read, variable);
   return attached_to(tensor_of(value), read);
+}
+
+ValueId Trace::plain_reading(ValueId value, std::uint64_t variable, Attributes attributes) {
+  if (tapes_open()) return append(alias_row, {value}, std::move(attributes), {});
+  // Without a tape, a Variable that is read twice gives one tensor, which a tape may watch later.
+  if (auto known = plain_readings_.find({variable, value}); known != plain_readings_.end()) return known->second;
+  ValueId id = append(alias_row, {value}, std::move(attributes), {});
+  return plain_readings_[{variable, value}] = id;
 }
 
 Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) {
