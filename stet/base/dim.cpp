@@ -305,7 +305,9 @@ void test(const SizeCheck& check, const Bindings& bindings) {
     return std::to_string(dim.evaluate(bindings));
   });
   const std::size_t end = said.find(between);
-  throw Problem(said.substr(0, end), said.substr(end + 1));
+  Problem problem(said.substr(0, end), said.substr(end + 1));
+  problem.found_by(check.op, check.where);
+  throw problem;
 }
 
 }  // namespace stet

@@ -220,6 +220,8 @@ struct SizeCheck {
   Fact fact;
   std::string problem, advice;
   std::vector<Dim> sizes;
+  std::string op = {};  // of a traced program: as Problem::found_by
+  Where where = {};
 };
 
 /// States a need on Dims of any origin: constants are compared, symbols ask their scope, where the need becomes a fact.

@@ -1,7 +1,9 @@
 // The exceptions of stet. Nothing aborts: a wrong call throws UserError, a bug of ours throws InternalError.
 #pragma once
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "stet/base/export.h"
 #include "stet/base/where.h"
@@ -67,9 +69,42 @@ class STET_API Problem : public UserError {
   const std::string& text() const { return text_; }
   const std::string& advice() const { return advice_; }
 
+  /// Of a whole program: which op it was ("gather"), and the user's line that called it. Without, the door that the op
+  /// came through knows both.
+  void found_by(std::string op, Where where) {
+    op_ = std::move(op);
+    where_ = where;
+  }
+  const std::string& op() const { return op_; }
+  Where where() const { return where_; }
+
  private:
   std::string text_;
   std::string advice_;
+  std::string op_;
+  Where where_;
+};
+
+/// The words of a public function for an index that one of its ops refuses: "label 5 of sample 1 is not one of the 3
+/// classes" is {"label", "of sample", "classes", …}.
+struct IndexWords {
+  const char* index;
+  const char* place;
+  const char* among;
+  const char* advice;
+};
+
+/// An index that is out of range, found while a program ran: the element at flat `position` of an operand is `value`;
+/// allowed are 0 to extent - 1.
+class STET_API IndexProblem : public Problem {
+ public:
+  IndexProblem(const std::string& operand, std::int64_t value, std::int64_t position, std::int64_t extent);
+  /// The same in other words.
+  IndexProblem in(const IndexWords& words) const;
+
+ private:
+  IndexProblem(std::string text, std::string advice, const IndexProblem& other);
+  std::int64_t value_, position_, extent_;
 };
 
 }  // namespace stet

@@ -284,6 +284,11 @@ void LowerCall::kernel(Kernel given, std::vector<cpu::KernelCheck> checks) {
   // A kernel that adds to memory keeps its loops: merged lanes could meet in one place.
   Kernel kernel = given.accumulate ? given : collapse_loops(given);
   std::vector<int> buffers = number_buffers(kernel);
+  for (cpu::KernelCheck& check : checks) {
+    check.op = node().op->name;
+    check.caller = node().caller;
+    check.where = node().where;
+  }
   auto step = std::make_unique<cpu::KernelStep>(std::move(kernel), buffers, std::move(checks));
   for (int buffer : buffers)
     step->buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);

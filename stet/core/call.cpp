@@ -23,6 +23,7 @@ namespace {
 
 struct OpenFrame {
   const char* name = nullptr;
+  const IndexWords* words = nullptr;
   Where where;
 };
 // initial-exec: one load instead of a call, on every op's way. It is small, which fits the room kept for opened
@@ -193,13 +194,19 @@ Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::spa
 
 }  // namespace
 
-Frame::Frame(const char* name, Where where) : outermost_(open_frame().name == nullptr) {
-  if (outermost_) open_frame() = {name, where};
+Frame::Frame(const char* name, Where where, const IndexWords* words)
+    : outermost_(open_frame().name == nullptr), words_before_(open_frame().words) {
+  if (outermost_) open_frame() = {name, words, where};
+  if (words) open_frame().words = words;
 }
 Frame::~Frame() {
-  if (outermost_) open_frame() = {};
+  if (outermost_)
+    open_frame() = {};
+  else
+    open_frame().words = words_before_;
 }
 const char* frame_name() { return open_frame().name; }
+Caller frame_caller() { return {open_frame().name, open_frame().words}; }
 Where frame_where() { return open_frame().where; }
 
 namespace {
@@ -222,10 +229,7 @@ std::string described(const In& operand) {
 
 void throw_user_error(const char* op, std::span<const char* const> names, std::span<const In> operands,
                       const Problem& problem, Where where) {
-  std::string what = open_frame().name && std::string_view(open_frame().name) != op
-                         ? text(open_frame().name, ": ", op, ": ")
-                         : text(op, ": ");
-  what += problem.text();
+  std::string what = text(op_text(frame_caller(), op), ": ", problem.text());
   std::vector<std::string> list;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     std::string label = i < names.size() ? names[i] : operands.size() == 1 ? "x" : text("x", i);
@@ -233,6 +237,14 @@ void throw_user_error(const char* op, std::span<const char* const> names, std::s
   }
   if (!list.empty()) what += text("\n  with ", joined(list, ", "));
   throw UserError(error_text(what, where, problem.advice()));
+}
+
+void throw_run_error(const std::string& function, const Problem& problem, Where called) {
+  if (problem.op().empty()) throw UserError(error_text(text(function, ": ", problem.text()), called, problem.advice()));
+  const bool known = problem.where().known();
+  std::string what = text(problem.op(), ": ", problem.text(), "\n  ", known ? at_line(problem.where(), "at ") : "",
+                          known ? ", " : "", "in '", function, "'", at_line(called, " called at "));
+  throw UserError(error_text(what, {}, problem.advice()));
 }
 
 Tensor call(const OpDef& op, std::span<const In> given, AttributesView attributes) {
@@ -275,6 +287,11 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
                       : run_eager(op, operands, attributes, line_of(given));
     if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, {out});
     return number_if(numbers, op, std::move(out));
+  } catch (const IndexProblem& problem) {
+    if (!open_frame().words) throw_user_error(op.name, op.operands, given, problem, line_of(given));
+    // In the words of the function that the user called, who knows nothing of the ops it is made of.
+    IndexProblem in_words = problem.in(*open_frame().words);
+    throw UserError(error_text(text(open_frame().name, ": ", in_words.text()), line_of(given), in_words.advice()));
   } catch (const Problem& problem) {
     throw_user_error(op.name, op.operands, given, problem, line_of(given));
   }

@@ -23,23 +23,28 @@ Tensor call_map(Expr body, std::span<const In> operands);
 Tensor as_tensor(const In& operand, DType dtype);
 
 /// While it lives, errors of this thread name the public function `name` and its caller's line, whatever ops it uses.
-/// The outermost frame counts.
+/// The outermost frame counts; of `words` for indices that an op refuses, the innermost ones. Both outlive all traces.
 class Frame {
  public:
-  Frame(const char* name, Where where);
+  Frame(const char* name, Where where, const IndexWords* words = nullptr);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
  private:
   bool outermost_;
+  const IndexWords* words_before_;
 };
-/// The outermost frame's name and line; null and unknown without one.
+/// The open frames as nodes remember them, and the outermost one's line; nobody, and unknown, without one.
+Caller frame_caller();
 const char* frame_name();
 Where frame_where();
 
 /// A Problem as the UserError it becomes: op, operands with types, line, advice.
 [[noreturn]] void throw_user_error(const char* op, std::span<const char* const> names, std::span<const In> operands,
                                    const Problem& problem, Where where);
+/// A Problem of a traced function's program as the UserError it becomes: the text that the op's eager call has, then
+/// the function and the line that called it.
+[[noreturn]] void throw_run_error(const std::string& function, const Problem& problem, Where called);
 
 }  // namespace stet

@@ -186,6 +186,7 @@ ForkScope::ForkScope(Trace& trace)
       first_value_(trace.graph.nodes.size()),
       watched_(trace.watched_),
       met_(trace.met_),
+      plain_readings_(trace.plain_readings_),
       readings_(trace.readings_),
       tapes_(mark_tapes()),
       checks_(trace.symbols_->checks().size()),
@@ -280,6 +281,7 @@ void ForkScope::mark_first_decision() {
       tapes_at_decision_.push_back(mark);
   watched_at_decision_ = trace_.watched_;
   met_at_decision_ = trace_.met_;
+  plain_readings_at_decision_ = trace_.plain_readings_;
 }
 
 /// What a tape follows from a decision on is a matter of one side, but the tape is outside of both.
@@ -336,6 +338,7 @@ void ForkScope::restore(const std::vector<TapeMark>& tapes) {
   }
   trace_.watched_ = watched_;
   trace_.met_ = met_;
+  trace_.plain_readings_ = plain_readings_;
   return_tapes_to(tapes);
   trace_.symbols_->keep_checks(checks_);
 }
@@ -343,6 +346,7 @@ void ForkScope::restore(const std::vector<TapeMark>& tapes) {
 void ForkScope::forget_sides() {
   trace_.watched_ = watched_at_decision_;
   trace_.met_ = met_at_decision_;
+  trace_.plain_readings_ = plain_readings_at_decision_;
 }
 
 void ForkScope::begin_run(std::size_t prefix) {
@@ -536,6 +540,7 @@ void ForkScope::repeat(const std::vector<PathEnd>& ends, const InnerScope& forke
     return_tapes_to(tapes_);
     trace_.watched_ = watched_;
     trace_.met_ = met_;
+    trace_.plain_readings_ = plain_readings_;
     trace_.readings_ = readings_;
     ForkScope again(trace_);
     again.follow(once, hoisted_, *body_, where);

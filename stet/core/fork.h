@@ -154,12 +154,14 @@ class ForkScope {
   std::size_t first_value_;
   std::map<const TensorNode*, ValueId> watched_;
   std::set<const TensorNode*> met_;
+  std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_;
   std::map<std::pair<std::uint64_t, ValueId>, int> readings_;
   std::unordered_map<std::uint64_t, VariableMark> variables_;
   std::vector<TapeMark> tapes_;
   std::vector<TapeMark> tapes_at_decision_;  // at the first one of this run
   std::map<const TensorNode*, ValueId> watched_at_decision_;
   std::set<const TensorNode*> met_at_decision_;
+  std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_at_decision_;
   std::size_t checks_;
   int symbols_;
 };

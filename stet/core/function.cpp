@@ -10,6 +10,8 @@
 #include "stet/base/error.h"
 #include "stet/base/kept_where.h"
 #include "stet/base/text.h"
+#include "stet/core/ambient.h"
+#include "stet/core/call.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/hit.h"
 #include "stet/core/host_function.h"
@@ -255,6 +257,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   }
   std::vector<Tensor> tensors = tensors_of(leaves, where);
   std::vector<LeafKey> key = keys_of(leaves);
+  if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   MissedCall missed{state.name, state.arguments, leaves, owners, key, tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(missed, [&](bool) { return state.make_entry(missed); });
@@ -267,6 +270,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   std::optional<Bindings> bindings = entry->accepts(key, tensors);
   if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);
+  for (const Variable& variable : entry->used) refuse_in_init_scope(state_of(variable), state.name.c_str(), where);
   try {
     if (tapes_open()) {
       std::vector<Tensor> given;
@@ -278,10 +282,10 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
       std::vector<const Tensor*> pointers;
       for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
       run_compiled(*entry, *bound, pointers, results.tensors);
-      remember_hit(state.id, epoch, leaves, entry, bound);
+      if (ambient() == 0) remember_hit(state.id, epoch, leaves, entry, bound);
     }
   } catch (const Problem& problem) {
-    throw UserError(error_text(text(state.name, ": ", problem.text()), where, problem.advice()));
+    throw_run_error(state.name, problem, where);
   }
   results.form = &entry->result_form;
   results.owner = std::move(entry);
@@ -297,6 +301,7 @@ void FunctionBase::check(Leaves leaves, std::vector<int> owners, Where where) co
   if (!state.options.signature.empty()) state.check_signature(leaves, owners, where);
   std::vector<Tensor> tensors = tensors_of(leaves, where);
   std::vector<LeafKey> key = keys_of(leaves);
+  if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
   MissedCall call{state.name, state.arguments, leaves, owners, key, tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(call, [&](bool) { return state.make_entry(call); });
   if (!entry) return;  // such calls run eagerly
@@ -304,7 +309,7 @@ void FunctionBase::check(Leaves leaves, std::vector<int> owners, Where where) co
 }
 
 bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) const {
-  if (!state_ || current_trace() || tapes_open() || VariableOverlay::current()) return false;
+  if (!state_ || trace_in_progress() || ambient() != 0 || tapes_open() || VariableOverlay::current()) return false;
   HitSlot* slot = find_hit(state_->id, views);
   if (!slot) return false;
   if (slot->entry->calls.load(std::memory_order_relaxed) + 1 >= slot->entry->next_audit.load(std::memory_order_relaxed))
@@ -317,7 +322,7 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   try {
     run_compiled(*slot->entry, *slot->bound, {tensors.data(), count}, results.tensors);
   } catch (const Problem& problem) {
-    throw UserError(error_text(text(state_->name, ": ", problem.text()), where, problem.advice()));
+    throw_run_error(state_->name, problem, where);
   }
   results.form = &slot->entry->result_form;
   return true;

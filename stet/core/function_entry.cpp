@@ -150,12 +150,16 @@ namespace {
 class VariableLocks {
  public:
   explicit VariableLocks(const std::vector<CallVariables::Held>& held) : held_(held) {
-    for (const CallVariables::Held& one : held_)
-      one.exclusive ? one.state->guard.lock() : one.state->guard.lock_shared();
+    for (const CallVariables::Held& one : held_) {
+      SharedLock& guard = standing_in(*one.state).guard;
+      one.exclusive ? guard.lock() : guard.lock_shared();
+    }
   }
   ~VariableLocks() {
-    for (const CallVariables::Held& one : held_)
-      one.exclusive ? one.state->guard.unlock() : one.state->guard.unlock_shared();
+    for (const CallVariables::Held& one : held_) {
+      SharedLock& guard = standing_in(*one.state).guard;
+      one.exclusive ? guard.unlock() : guard.unlock_shared();
+    }
   }
   VariableLocks(const VariableLocks&) = delete;
   VariableLocks& operator=(const VariableLocks&) = delete;
@@ -181,7 +185,8 @@ void run_with_late_sizes(const Program& program, const BoundProgram& bound, void
   std::size_t own = tensors.size() - variables.written.size();
   for (std::size_t r = 0; r < own; ++r) results.add(std::move(tensors[r]));
   // Commit: nothing below can fail.
-  for (std::size_t r = own; r < tensors.size(); ++r) std::swap(variables.written[r - own]->value, tensors[r]);
+  for (std::size_t r = own; r < tensors.size(); ++r)
+    std::swap(standing_in(*variables.written[r - own]).value, tensors[r]);
 }
 
 /// Under an overlay: on the values that it shows, and the next ones go there.
@@ -223,8 +228,8 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   ShortArray<void*, 8> memory(count + entry.hidden.size());
   for (std::size_t i = 0; i < count; ++i) memory[i] = tensors[i]->node()->data;
   for (std::size_t i = 0; i < entry.hidden.size(); ++i) {
-    const VariableState* state = variables.inputs[i];
-    memory[count + i] = (state ? state->value : entry.hidden[i].captured).node()->data;
+    VariableState* state = variables.inputs[i];
+    memory[count + i] = (state ? standing_in(*state).value : entry.hidden[i].captured).node()->data;
   }
   const Program& program = *entry.program;
   if (bound.has_late_sizes()) return run_with_late_sizes(program, bound, memory.data(), variables, results);
@@ -242,7 +247,7 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   ShortArray<Tensor, 1> next(all - own);
   for (std::size_t r = own; r < all; ++r) {
     // Whoever holds the old value keeps it: only what the Variable alone can see is overwritten.
-    const TensorNode& old = *variables.written[r - own]->value.node();
+    const TensorNode& old = *standing_in(*variables.written[r - own]).value.node();
     if (program.in_place[r] >= 0 && old.exclusive())
       into[r] = old.data;
     else
@@ -251,7 +256,7 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   bound.run_into(memory.data(), into.data());
   // Commit: nothing below can fail.
   for (std::size_t r = own; r < all; ++r)
-    if (next[r - own].defined()) std::swap(variables.written[r - own]->value, next[r - own]);
+    if (next[r - own].defined()) std::swap(standing_in(*variables.written[r - own]).value, next[r - own]);
 }
 
 std::vector<Tensor> Entry::variable_values() const {
@@ -260,7 +265,7 @@ std::vector<Tensor> Entry::variable_values() const {
   std::vector<Tensor> out;
   for (const Variable& variable : used) {
     Tensor own = overlay ? overlay->find(variable.id()) : Tensor();
-    out.push_back(own.defined() ? own : state_of(variable).value);
+    out.push_back(own.defined() ? own : standing_in(state_of(variable)).value);
   }
   return out;
 }
@@ -278,7 +283,7 @@ void run_under_tape(Entry& entry, const std::string& function, const std::vector
       continue;
     }
     Tensor held = overlay ? overlay->find(input.variable.id()) : Tensor();
-    inputs.push_back(held.defined() ? held : state_of(input.variable).value);
+    inputs.push_back(held.defined() ? held : standing_in(state_of(input.variable)).value);
   }
   std::vector<Tensor> values = called->run(inputs);
   std::size_t own = values.size() - entry.written.size();
@@ -289,7 +294,7 @@ void run_under_tape(Entry& entry, const std::string& function, const std::vector
     if (overlay)
       overlay->write(entry.written[r - own], std::move(values[r]));
     else
-      std::swap(entry.variables.written[r - own]->value, values[r]);
+      std::swap(standing_in(*entry.variables.written[r - own]).value, values[r]);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/core/handle.h"
 #include "stet/core/retrace_fix.h"
 #include "stet/core/tensor_node.h"
 
@@ -60,7 +61,8 @@ std::string difference(const LeafKey& traced, const LeafKey& now) {
     case Leaf::text:
       return "another text, which is part of the trace";
     case Leaf::object:
-      return "another object";
+      return inside::Body::object_of(traced.bits) == inside::Body::object_of(now.bits) ? "it was changed"
+                                                                                       : "another object";
     default:
       return "another number of elements";
   }
@@ -134,7 +136,8 @@ RetraceCause cause_of(const MissedCall& call, std::span<const std::shared_ptr<En
     return out;
   }
   std::vector<Fix> fixes;
-  for (std::size_t i = 0; i < std::min(call.key.size(), out.nearest->key.size()); ++i) {
+  const std::size_t leaves = call.leaves.size(), traced_leaves = out.nearest->types.size();
+  for (std::size_t i = 0; i < std::min(leaves, traced_leaves); ++i) {
     std::string why = difference(out.nearest->key[i], call.key[i]);
     if (why.empty()) continue;
     out.headline += explanation_line(call.arguments.of(call.owners[i], call.leaves[i].path),
@@ -152,6 +155,13 @@ RetraceCause cause_of(const MissedCall& call, std::span<const std::shared_ptr<En
       };
     // What follows a vector of another length is other leaves.
     if (call.key[i].kind != out.nearest->key[i].kind || call.key[i].kind == Leaf::count) break;
+  }
+  // What follows the leaves in a key is the surroundings of the call (core/ambient.h).
+  if ((call.key.size() > leaves) != (out.nearest->key.size() > traced_leaves)) {
+    out.headline +=
+        explanation_line("training", call.key.size() > leaves ? "false -> true   the layer around the call trains"
+                                                              : "true -> false   no layer around the call trains");
+    out.cause += "training";
   }
   if (fewest == 0) {
     std::vector<Fact> broken = out.nearest->broken_facts(call.tensors);

@@ -151,6 +151,9 @@ Fix fix_of_leaf(const MissedCall& call, const Entry& nearest, std::size_t number
     case Leaf::number:
       return fix_of_number(call, number);
     case Leaf::object:
+      if (inside::Body::object_of(traced.bits) == inside::Body::object_of(now.bits))
+        return {text("change ", name, " before its first call: each change needs a trace of its own"), one_identity,
+                true};
       return {text("make ", name, " once and pass the same one in every call"), one_identity, true};
     default:
       return {"pass as many in every call, or stack them into one Tensor", {}, false};

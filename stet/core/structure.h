@@ -173,11 +173,11 @@ template <Handle T>
 struct Of<T> {
   static void write(const T& v, Leaves& out) {
     std::shared_ptr<Body> body = v.body();
-    out.push_back({.kind = Leaf::object, .bits = body ? body->object_id() : 0, .body = body});
+    out.push_back({.kind = Leaf::object, .bits = body ? body->identity() : 0, .body = body});
   }
   static void view(const T& v, LeafViews& out) {
     std::shared_ptr<Body> body = v.body();
-    out.add({.bits = body ? body->object_id() : 0});
+    out.add({.bits = body ? body->identity() : 0});
   }
   static T read(LeafReader& in) { return T::from_body(in.next().body); }
 };

@@ -206,8 +206,11 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
   ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
   if (graph.checks.size() > before) checks_of_[id] = {before, graph.checks.size()};
   // When a check fails, a whole program has run so far: the message says which op it was.
-  for (std::size_t i = before; i < graph.checks.size(); ++i)
-    graph.checks[i].problem = text(op.name, at_line(where), ": ", graph.checks[i].problem);
+  graph.nodes[static_cast<std::size_t>(id)].caller = frame_caller();
+  for (std::size_t i = before; i < graph.checks.size(); ++i) {
+    graph.checks[i].op = op_text(frame_caller(), op.name);
+    graph.checks[i].where = where;
+  }
   if (innermost_) innermost_->add({.kind = PathItem::node, .id = id});
   return id;
 }
@@ -254,7 +257,7 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
   }
   auto first = first_value_.find(variable);
   if (!across || (made_inside && (!trainable || first == first_value_.end())))
-    return tensor_of(append(alias_row, {value}, Attributes(view_of(attributes)), {}));
+    return tensor_of(plain_reading(value, variable, Attributes(view_of(attributes))));
   ValueId outside = made_inside ? first->second : value;
   Reading reading{variable, outside, readings_[{variable, outside}]++};
   Tensor read = tensor_of(
@@ -264,6 +267,14 @@ Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) 
   if (!made_inside) return read;
   note_reading(read, variable);
   return attached_to(tensor_of(value), read);
+}
+
+ValueId Trace::plain_reading(ValueId value, std::uint64_t variable, Attributes attributes) {
+  if (tapes_open()) return append(alias_row, {value}, std::move(attributes), {});
+  // Without a tape, a Variable that is read twice gives one tensor, which a tape may watch later.
+  if (auto known = plain_readings_.find({variable, value}); known != plain_readings_.end()) return known->second;
+  ValueId id = append(alias_row, {value}, std::move(attributes), {});
+  return plain_readings_[{variable, value}] = id;
 }
 
 Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) {
@@ -342,6 +353,8 @@ class Replay {
     }
     std::vector<In> operands;
     for (ValueId input : node.inputs) operands.emplace_back(at(input), node.where);
+    std::optional<Frame> frame;
+    if (node.caller.name) frame.emplace(node.caller.name, node.where, node.caller.words);
     return call(*node.op, operands, attributes.view());
   }
 

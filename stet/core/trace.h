@@ -146,6 +146,7 @@ class Trace {
   /// Every node goes through here: on the part of a path that is run again, it must be the node of the last time.
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where);
   ValueId capture(const Tensor& tensor, Where where);
+  ValueId plain_reading(ValueId value, std::uint64_t variable, Attributes attributes);
   void know_as(ValueId id, const Tensor& tensor);
   /// What a scope that forked leaves behind: writes to Variables, and one record on the tapes outside of it.
   void publish(const InnerScope& forked);
@@ -168,6 +169,7 @@ class Trace {
   std::vector<std::uint64_t> variable_order_;               // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;
   std::set<const TensorNode*> met_;                            // captured ones that this path has used
+  std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_;  // without tapes, on this path
   std::vector<Tensor> alive_;                                  // captured ones, so that their addresses stay theirs
   std::map<const TensorNode*, ValueId> watched_;               // captured ones, on this path
   std::map<std::pair<std::uint64_t, ValueId>, int> readings_;  // of a Variable and its value, on this path

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <ostream>
+#include <utility>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
@@ -14,11 +15,13 @@
 #include "stet/core/trace.h"
 #include "stet/core/variable_overlay.h"
 #include "stet/core/variable_state.h"
+#include "stet/core/variable_watch.h"
 
 namespace stet {
 namespace {
 
 std::atomic<std::uint64_t> last_id{0};
+thread_local VariableWatch::Told watch = nullptr;
 
 VariableState& defined_state(const std::shared_ptr<VariableState>& state, const char* what, Where where) {
   if (!state)
@@ -85,25 +88,49 @@ Variable::Variable(const Tensor& initial, VariableOptions options, Where where) 
   if (Trace* trace = trace_in_progress()) trace->note_created(*this, where);
 }
 
+void refuse_in_init_scope(const VariableState& variable, const char* what, Where where) {
+  const Trace* trace = trace_in_progress();
+  if (!trace || trace->may_create) return;
+  throw TraceError(error_text(
+      text(what, ": the Variable ", variable.name.empty() ? "" : text("'", variable.name, "' "),
+           "is used in an InitScope", " while '", trace->function(),
+           "' is traced: the value it has now would stay in the trace"),
+      where,
+      "use it outside of the InitScope, where it is state of the program; a first value that follows from it is made "
+      "where the new Variable is, in build() or under `if (!v.defined())`"));
+}
+
+std::uint64_t latest_variable_id() { return last_id.load(std::memory_order_relaxed); }
+
+VariableWatch::VariableWatch(Told told) : before_(std::exchange(watch, told)) {}
+VariableWatch::~VariableWatch() { watch = before_; }
+
+constinit thread_local StandIn::Pair StandIn::current;
+StandIn::StandIn(VariableState& of, VariableState& instead) : before_(std::exchange(current, {&of, &instead})) {}
+StandIn::~StandIn() { current = before_; }
+
 VariableState& state_of(const Variable& variable) { return *variable.state_; }
 
 Tensor::Tensor(const Variable& variable) : Tensor(variable.read()) {}
 
 Tensor Variable::read(Where where) const {
-  VariableState& state = defined_state(state_, "read", where);
+  VariableState& state = standing_in(defined_state(state_, "read", where));
+  if (watch) watch(*this, where);
   if (Trace* trace = current_trace()) {
     Tensor read = trace->read(*this);
     if (state.trainable && tapes_open()) note_reading(read, state.id);
     return read;
   }
+  refuse_in_init_scope(state, "read", where);
   Tensor held = seen_value(state);
   return tapes_open() ? reading_of(held, state.id, state.trainable) : held;
 }
 
 Tensor Variable::assign(const In& value, Where where) const {
-  VariableState& state = defined_state(state_, "assign", where);
+  VariableState& state = standing_in(defined_state(state_, "assign", where));
   Tensor next = fitting(state, value, "assign", where, false).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
+  refuse_in_init_scope(state, "assign", where);
   if (VariableOverlay* overlay = VariableOverlay::current()) {
     overlay->write(*this, next);
     return next;
@@ -113,10 +140,11 @@ Tensor Variable::assign(const In& value, Where where) const {
 }
 
 Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what, Where where) const {
-  VariableState& state = defined_state(state_, what, where);
+  VariableState& state = standing_in(defined_state(state_, what, where));
   Tensor change = fitting(state, value, what, where, true);
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
+  refuse_in_init_scope(state, what, where);
   if (VariableOverlay* overlay = VariableOverlay::current()) {
     Tensor next = op(In(seen_value(state), where), In(change, where));
     overlay->write(*this, next);

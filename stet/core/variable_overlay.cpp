@@ -39,7 +39,7 @@ void VariableOverlay::commit() {
       outer_->write(variable, value);
       continue;
     }
-    VariableState& state = state_of(variable);
+    VariableState& state = standing_in(state_of(variable));
     std::lock_guard lock(state.guard);
     state.value = value;
   }

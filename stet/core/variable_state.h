@@ -21,4 +21,32 @@ struct VariableState {
 /// The state behind a defined Variable.
 VariableState& state_of(const Variable& variable);
 
+/// TraceError where the value of this moment would be frozen into a trace: inside an InitScope of a run that is kept.
+/// The run that makes Variables is thrown away, so that their first values may follow from others there.
+void refuse_in_init_scope(const VariableState& variable, const char* what, Where where);
+
+/// While it lives, this thread uses `instead` wherever it would use the state `of` a Variable: reads and writes, eager
+/// or by compiled calls, go there. Traces still know the Variable. So the passes of datasets have generators of their
+/// own. Of several the innermost counts.
+class StandIn {
+ public:
+  StandIn(VariableState& of, VariableState& instead);
+  ~StandIn();
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+  struct Pair {
+    VariableState *of = nullptr, *instead = nullptr;
+  };
+  // initial-exec: one load on the way of every call.
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local Pair current;
+
+ private:
+  Pair before_;
+};
+/// The state that this thread uses.
+inline VariableState& standing_in(VariableState& state) {
+  return &state == StandIn::current.of ? *StandIn::current.instead : state;
+}
+
 }  // namespace stet

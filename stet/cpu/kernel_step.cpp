@@ -314,11 +314,14 @@ class BoundKernel : public BoundStep {
                                status.check - bounds_check_base, "\n", step_.kernel_.str()));
     auto at = static_cast<std::size_t>(status.check - 1);
     const KernelCheck& check = step_.checks_[at];
-    if (extents_[at] == 0)
-      throw Problem(text("'", check.operand, "' holds index ", status.value, " at position ", status.position,
-                         ", but the axis it goes into is empty"));
-    throw Problem(text("'", check.operand, "' holds index ", status.value, " at position ", status.position,
-                       ", out of range: allowed are 0 to ", extents_[at] - 1));
+    IndexProblem problem(check.operand, status.value, status.position, extents_[at]);
+    if (check.caller.words) {
+      problem = problem.in(*check.caller.words);
+      problem.found_by(check.caller.name, check.where);
+    } else {
+      problem.found_by(op_text(check.caller, check.op), check.where);
+    }
+    throw problem;
   }
 
   const KernelStep& step_;

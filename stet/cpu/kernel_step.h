@@ -15,6 +15,9 @@ namespace stet::cpu {
 struct KernelCheck {
   std::string operand;  // whose value it was
   Dim extent = 0;       // allowed are 0 to extent - 1
+  const char* op = "";  // that the kernel is of, who called it, and the user's line
+  Caller caller = {};
+  Where where = {};
 };
 
 class KernelStep : public Step {

@@ -17,8 +17,8 @@ struct BatchPlan {
 
 class GatheredBatches : public Elements {
  public:
-  GatheredBatches(const Source& source, std::unique_ptr<Positions> upstream, const BatchPlan& plan)
-      : source_(source), upstream_(std::move(upstream)), plan_(plan) {}
+  GatheredBatches(const Source& source, std::unique_ptr<Positions> upstream, const BatchPlan& plan, const Pass& pass)
+      : source_(source), upstream_(std::move(upstream)), plan_(plan), draws_(pass) {}
 
   bool next(Tensors& out) override {
     if (!upstream_) return false;
@@ -32,7 +32,7 @@ class GatheredBatches : public Elements {
       }
       positions_.push_back(position);
     }
-    source_.batch(positions_, before_, plan_.where, out);
+    source_.batch(positions_, before_, draws_, plan_.where, out);
     before_ += static_cast<std::int64_t>(positions_.size());
     return true;
   }
@@ -41,6 +41,7 @@ class GatheredBatches : public Elements {
   const Source& source_;
   std::unique_ptr<Positions> upstream_;  // null when it has ended
   const BatchPlan& plan_;
+  ElementDraws draws_;
   std::vector<std::int64_t> positions_;
   std::int64_t before_ = 0;
 };
@@ -84,7 +85,7 @@ class BatchStage : public LaterStage {
 
   std::unique_ptr<Elements> elements(const Pass& pass) const override {
     if (const Source* source = upstream->source())
-      return std::make_unique<GatheredBatches>(*source, upstream->positions(pass), plan_);
+      return std::make_unique<GatheredBatches>(*source, upstream->positions(pass), plan_, pass);
     return std::make_unique<StackedBatches>(upstream->elements(pass), upstream->count(), plan_);
   }
   std::int64_t count() const override {

@@ -10,10 +10,11 @@ using ElementFunction = std::function<void(const Tensors&, Tensors&)>;
 
 class MapCursor : public Elements {
  public:
-  MapCursor(std::unique_ptr<Elements> upstream, const ElementFunction& function)
-      : upstream_(std::move(upstream)), function_(function) {}
+  MapCursor(std::unique_ptr<Elements> upstream, const ElementFunction& function, const Pass& pass)
+      : upstream_(std::move(upstream)), function_(function), draws_(pass) {}
   bool next(Tensors& out) override {
     if (!upstream_->next(element_)) return false;
+    RandomStream::Use draws = draws_.next();
     function_(element_, out);
     return true;
   }
@@ -21,6 +22,7 @@ class MapCursor : public Elements {
  private:
   std::unique_ptr<Elements> upstream_;
   const ElementFunction& function_;
+  ElementDraws draws_;
   Tensors element_;
 };
 
@@ -29,9 +31,12 @@ class MapStage : public LaterStage {
   MapStage(StagePointer before, ElementFunction function)
       : LaterStage(std::move(before)), function_(std::move(function)) {}
   std::unique_ptr<Elements> elements(const Pass& pass) const override {
-    return std::make_unique<MapCursor>(upstream->elements(pass), function_);
+    Pass before = pass;
+    ++before.maps;
+    return std::make_unique<MapCursor>(upstream->elements(before), function_, pass);
   }
   std::int64_t count() const override { return upstream->count(); }
+  bool draws() const override { return true; }  // its function may
 
  private:
   ElementFunction function_;

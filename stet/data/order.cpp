@@ -12,19 +12,20 @@ namespace {
 
 class ElementsAt : public Elements {
  public:
-  ElementsAt(const Source& source, std::unique_ptr<Positions> positions)
-      : source_(source), positions_(std::move(positions)) {}
+  ElementsAt(const Source& source, std::unique_ptr<Positions> positions, const Pass& pass)
+      : source_(source), positions_(std::move(positions)), draws_(pass) {}
   bool next(Tensors& out) override {
     std::int64_t position;
     if (!positions_->next(position)) return false;
     out.clear();
-    source_.element(position, out);
+    source_.element(position, draws_, out);
     return true;
   }
 
  private:
   const Source& source_;
   std::unique_ptr<Positions> positions_;
+  ElementDraws draws_;
 };
 
 /// `Choice` has open<Item>(upstream, pass), count(upstream's) and draws().
@@ -39,7 +40,7 @@ class OrderStage : public LaterStage {
     return choice_.template open<std::int64_t>(*upstream, pass);
   }
   std::unique_ptr<Elements> elements(const Pass& pass) const override {
-    if (source()) return elements_at(*source(), positions(pass));
+    if (source()) return elements_at(*source(), positions(pass), pass);
     return choice_.template open<Tensors>(*upstream, pass);
   }
   std::int64_t count() const override { return choice_.count(upstream->count()); }
@@ -223,8 +224,8 @@ struct Skip {
 
 }  // namespace
 
-std::unique_ptr<Elements> elements_at(const Source& source, std::unique_ptr<Positions> positions) {
-  return std::make_unique<ElementsAt>(source, std::move(positions));
+std::unique_ptr<Elements> elements_at(const Source& source, std::unique_ptr<Positions> positions, const Pass& pass) {
+  return std::make_unique<ElementsAt>(source, std::move(positions), pass);
 }
 
 StagePointer shuffle_stage(StagePointer upstream, std::int64_t buffer_size, ShuffleOptions options) {

@@ -33,7 +33,9 @@ class SourceStage : public Stage, public Source {
   explicit SourceStage(std::int64_t count) : count_(count) {}
   const Source* source() const override { return this; }
   std::unique_ptr<Positions> positions(const Pass&) const override { return std::make_unique<Counting>(count_); }
-  std::unique_ptr<Elements> elements(const Pass& pass) const override { return elements_at(*this, positions(pass)); }
+  std::unique_ptr<Elements> elements(const Pass& pass) const override {
+    return elements_at(*this, positions(pass), pass);
+  }
   std::int64_t count() const override { return count_; }
   bool draws() const override { return false; }
 
@@ -78,7 +80,7 @@ class Slices : public SourceStage {
   /// Dense tensors with `count` rows each.
   Slices(std::int64_t count, Tensors tensors) : SourceStage(count), tensors_(std::move(tensors)) {}
 
-  void element(std::int64_t position, Tensors& out) const override {
+  void element(std::int64_t position, ElementDraws&, Tensors& out) const override {
     for (const Tensor& tensor : tensors_) {
       const TensorNode& node = *tensor.node();
       out.push_back(
@@ -86,7 +88,8 @@ class Slices : public SourceStage {
     }
   }
 
-  void batch(std::span<const std::int64_t> positions, std::int64_t, Where where, Tensors& out) const override {
+  void batch(std::span<const std::int64_t> positions, std::int64_t, ElementDraws&, Where where,
+             Tensors& out) const override {
     const auto rows = static_cast<std::int64_t>(positions.size());
     bool consecutive = true;
     for (std::size_t i = 1; i < positions.size(); ++i) consecutive &= positions[i] == positions[i - 1] + 1;
@@ -134,15 +137,18 @@ class Indexed : public SourceStage {
   Indexed(std::int64_t count, std::function<void(std::int64_t, Tensors&)> function, Where where)
       : SourceStage(count), function_(std::move(function)), where_(where) {}
 
-  void element(std::int64_t position, Tensors& out) const override {
+  bool draws() const override { return true; }  // its function may
+  void element(std::int64_t position, ElementDraws& draws, Tensors& out) const override {
+    RandomStream::Use own = draws.next();
     function_(position, out);
     require_values(out, position, where_);
   }
-  void batch(std::span<const std::int64_t> positions, std::int64_t before, Where where, Tensors& out) const override {
+  void batch(std::span<const std::int64_t> positions, std::int64_t before, ElementDraws& draws, Where where,
+             Tensors& out) const override {
     Stack stack(static_cast<std::int64_t>(positions.size()), before, where);
     for (std::int64_t position : positions) {
       out.clear();
-      element(position, out);
+      element(position, draws, out);
       stack.add(out);
     }
     stack.finish(out);
@@ -155,8 +161,10 @@ class Indexed : public SourceStage {
 
 class WalkCursor : public Elements {
  public:
-  WalkCursor(std::function<bool(Tensors&)> next, Where where) : next_(std::move(next)), where_(where) {}
+  WalkCursor(std::function<bool(Tensors&)> next, const Pass& pass, Where where)
+      : next_(std::move(next)), draws_(pass), where_(where) {}
   bool next(Tensors& out) override {
+    RandomStream::Use own = draws_.next();
     out.clear();
     if (!next_(out)) return false;
     require_values(out, position_++, where_);
@@ -165,6 +173,7 @@ class WalkCursor : public Elements {
 
  private:
   std::function<bool(Tensors&)> next_;
+  ElementDraws draws_;
   std::int64_t position_ = 0;
   Where where_;
 };
@@ -173,11 +182,11 @@ class Walked : public Stage {
  public:
   Walked(std::int64_t count, std::function<std::function<bool(Tensors&)>()> open, Where where)
       : count_(count), open_(std::move(open)), where_(where) {}
-  std::unique_ptr<Elements> elements(const Pass&) const override {
-    return std::make_unique<WalkCursor>(open_(), where_);
+  std::unique_ptr<Elements> elements(const Pass& pass) const override {
+    return std::make_unique<WalkCursor>(open_(), pass, where_);
   }
   std::int64_t count() const override { return count_; }
-  bool draws() const override { return false; }
+  bool draws() const override { return true; }  // its function may
 
  private:
   std::int64_t count_;

@@ -12,6 +12,8 @@
 #include <type_traits>
 
 #include "stet/data/dataset.h"
+#include "stet/data/random_order.h"
+#include "stet/ops/random_stream.h"
 
 namespace stet::data {
 
@@ -26,16 +28,6 @@ class Cursor {
 using Elements = Cursor<Tensors>;
 using Positions = Cursor<std::int64_t>;
 
-/// Elements that can be had in any order.
-class Source {
- public:
-  virtual ~Source() = default;
-  virtual void element(std::int64_t position, Tensors& out) const = 0;
-  /// The elements at these positions (at least one) stacked along a new first axis; `before` elements of the pass came
-  /// earlier, for errors.
-  virtual void batch(std::span<const std::int64_t> positions, std::int64_t before, Where where, Tensors& out) const = 0;
-};
-
 /// What sets a pass apart from others: all its random choices follow from it. Decided on the thread that begins an
 /// iteration, so that they do not depend on when a thread of the pipeline gets to them.
 struct Pass {
@@ -43,6 +35,32 @@ struct Pass {
   std::uint64_t iteration = 0;   // how many iterations of the dataset were begun before
   std::uint64_t repetition = 0;  // different for every repetition of every repeat()
   std::uint64_t shuffles = 0;    // how many shuffles come after
+  std::uint64_t maps = 0;        // how many maps come after
+};
+
+/// What the callable of one stage draws in a pass: numbers of its own for every element, so that they depend neither on
+/// other threads nor on whether there is a prefetch.
+class ElementDraws {
+ public:
+  explicit ElementDraws(const Pass& pass)
+      : seed_(combined(combined(combined(pass.drawn, pass.repetition), pass.maps), 0x64726177)) {}
+  /// For the time of the next element.
+  RandomStream::Use next() { return {stream_, combined(seed_, count_++)}; }
+
+ private:
+  RandomStream stream_;
+  std::uint64_t seed_, count_ = 0;
+};
+
+/// Elements that can be had in any order.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual void element(std::int64_t position, ElementDraws& draws, Tensors& out) const = 0;
+  /// The elements at these positions (at least one) stacked along a new first axis; `before` elements of the pass came
+  /// earlier, for errors.
+  virtual void batch(std::span<const std::int64_t> positions, std::int64_t before, ElementDraws& draws, Where where,
+                     Tensors& out) const = 0;
 };
 
 inline constexpr std::int64_t unknown_count = -1;
@@ -81,7 +99,7 @@ std::unique_ptr<Cursor<Item>> open(const Stage& stage, const Pass& pass) {
 }
 
 /// Elements of a source at given positions, one by one.
-std::unique_ptr<Elements> elements_at(const Source& source, std::unique_ptr<Positions> positions);
+std::unique_ptr<Elements> elements_at(const Source& source, std::unique_ptr<Positions> positions, const Pass& pass);
 
 StagePointer shuffle_stage(StagePointer upstream, std::int64_t buffer_size, ShuffleOptions options);
 StagePointer repeat_stage(StagePointer upstream, std::int64_t count);

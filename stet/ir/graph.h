@@ -35,6 +35,7 @@ struct Node {
   std::vector<ValueType> results = {};  // one, or several for a tuple
   const char* label = "";               // of a map: the row or rows it came from
   Where where = {};
+  Caller caller = {};
 
   const ValueType& type() const { return results.front(); }
 };

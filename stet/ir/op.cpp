@@ -1,5 +1,7 @@
 #include "stet/ir/op.h"
 
+#include <string_view>
+
 #include "stet/base/dim_inside.h"
 #include "stet/ir/layout.h"
 
@@ -14,6 +16,10 @@ const char* name(Kind kind) {
 const char* name(Combine combine) {
   static constexpr const char* names[] = {"none", "sum", "product", "maximum", "minimum", "argmax", "argmin"};
   return names[static_cast<int>(combine)];
+}
+
+std::string op_text(const Caller& caller, const char* op) {
+  return caller.name && std::string_view(caller.name) != op ? text(caller.name, ": ", op) : std::string(op);
 }
 
 bool identical(const ValueType& a, const ValueType& b) { return a.dtype == b.dtype && identical(a.shape, b.shape); }

@@ -30,6 +30,14 @@ enum class Kind : std::uint8_t {
 };
 const char* name(Kind);
 
+/// The public function that called an op, if it is one of ours that is made of several.
+struct Caller {
+  const char* name = nullptr;         // "softmax"
+  const IndexWords* words = nullptr;  // in which it speaks of indices
+};
+/// What messages call the op: "softmax: max", or "max" when it was called by itself.
+std::string op_text(const Caller&, const char* op);
+
 struct ValueType {
   DType dtype = DType::f32;
   Shape shape;

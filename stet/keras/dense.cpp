@@ -1,6 +1,8 @@
 #include "stet/keras/dense.h"
 
 #include "stet/base/text.h"
+#include "stet/core/call.h"
+#include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
 #include "stet/ops/ops.h"
 
@@ -27,16 +29,19 @@ class DenseBody : public CustomLayer {
       throw UserError(error_text(text(description(), ": its input ", described(x), " has no batch axis"), where,
                                  "it takes [batch, …, inputs]; one sample is a batch of size 1: x[newaxis]"));
     if (!require(x.dim(-1), Relation::equal, kernel_.shape()[0], {"Dense", text("inputs of '", name(), "'"), where}))
-      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", size_text(x.dim(-1)),
+      throw UserError(error_text(text(description(), ": its input ", described(x), " has ", size_now(x.dim(-1)),
                                       " values per sample; it was built for ", kernel_.shape()[0]),
                                  where, text("give it [batch, …, ", kernel_.shape()[0], "]")));
-    Tensor in = x.dtype() == options_.dtype ? x : cast(In(x, where), options_.dtype);
-    Tensor out = matmul(In(in, where), kernel_);
-    if (options_.use_bias) out = In(out, where) + bias_;
-    return options_.activation(out, where);
+    return options_.activation(product(x, where), where);
   }
 
  private:
+  Tensor product(const Tensor& x, Where where) const {
+    Frame frame("Dense", where);
+    Tensor out = matmul(x.dtype() == options_.dtype ? x : cast(x, options_.dtype), kernel_);
+    return options_.use_bias ? out + bias_ : out;
+  }
+
   std::int64_t units_;
   DenseOptions options_;
   Variable kernel_, bias_;

@@ -1,6 +1,7 @@
 #include "stet/keras/dropout.h"
 
 #include "stet/base/text.h"
+#include "stet/core/call.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -12,9 +13,10 @@ class DropoutBody : public CustomLayer {
 
   Tensor call(const Tensor& x, const Context& context) override {
     if (!context.training || rate_ == 0) return x;
+    Frame frame("Dropout", context.where);
     if (rate_ == 1) return zeros_like(x);
     Tensor keep = random::uniform(x.shape(), {}, context.where) >= rate_;
-    return where(keep, In(x, context.where) * (1 / (1 - rate_)), 0);
+    return where(keep, x * (1 / (1 - rate_)), 0);
   }
 
  private:

@@ -103,11 +103,12 @@ ProgressBar::Values values_of(const Step& step, const std::vector<Tensor>& repor
 }
 
 /// One step, told to the bar.
-std::vector<Tensor> run_step(Step& step, const Batch& batch, std::int64_t number, ProgressBar& bar, Where where) {
+std::vector<Tensor> run_step(Step& step, const Batch& batch, const ModelForm& form, std::int64_t number,
+                             ProgressBar& bar, Where where) {
   const int traces_before = step.trace_count();
   const double start = seconds_now();
   if (number == 1 && traces_before == 0 && !step.eager()) bar.tracing(step.name());
-  std::vector<Tensor> reported = step(batch, where);
+  std::vector<Tensor> reported = step(batch, form, where);
   const int traces = step.trace_count();
   if (traces > traces_before) bar.traced(seconds_now() - start, traces);
   return reported;
@@ -154,27 +155,27 @@ struct Epoch {
   std::int64_t steps = 0;
   ProgressBar::Values values = {};
 };
-Epoch run_epoch(Step& step, Batches& batches, ProgressBar& bar, Where where) {
+Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar& bar, Where where) {
   Epoch epoch;
   std::vector<Tensor> reported;
   batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     ++epoch.steps;
-    reported = run_step(step, *batch, epoch.steps, bar, where);
+    reported = run_step(step, *batch, form, epoch.steps, bar, where);
     bar.update(epoch.steps, bar.due() ? values_of(step, reported, where) : ProgressBar::Values());
   }
   epoch.values = values_of(step, reported, where);
   return epoch;
 }
 
-ProgressBar::Values evaluated(CustomModel& model, const std::vector<Metric>& metrics, const Data& data,
-                              const EvaluateOptions& options, Where where) {
+ProgressBar::Values evaluated(CustomModel& model, const ModelForm& form, const std::vector<Metric>& metrics,
+                              const Data& data, const EvaluateOptions& options, Where where) {
   std::shared_ptr<Step> step =
       step_of(model, &Training::test, "test_step", [&model](const Batch& batch) { return model.test_step(batch); });
   Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
   ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
   reset(metrics);
-  Epoch epoch = run_epoch(*step, batches, bar, where);
+  Epoch epoch = run_epoch(*step, form, batches, bar, where);
   if (epoch.steps == 0) refuse("evaluate: the data is empty", where, "give it at least one batch");
   bar.finish(epoch.steps, epoch.values);
   return epoch.values;
@@ -196,6 +197,7 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   if (options.validation_split > 0 && !validation.defined())
     std::tie(train, validation) = data.split(options.validation_split, where);
   CallingLine line(where);
+  FormOfModel form(model);
   std::shared_ptr<Step> step =
       step_of(model, &Training::train, "train_step", [&model](const Batch& batch) { return model.train_step(batch); });
   const std::vector<Metric> metrics = metrics_of(model);
@@ -212,11 +214,11 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
     if (verbose > 0) std::cout << text("Epoch ", number + 1, "/", options.epochs, "\n") << std::flush;
     ProgressBar bar = make_bar(target, verbose);
     reset(metrics);
-    Epoch epoch = run_epoch(*step, batches, bar, where);
+    Epoch epoch = run_epoch(*step, *form, batches, bar, where);
     if (epoch.steps == 0) refuse("fit: the data is empty", where, "give it at least one batch");
     target = epoch.steps;
     if (validation.defined() && (number + 1) % options.validation_freq == 0)
-      for (auto& [name, value] : evaluated(model, metrics, validation, evaluate_options, where))
+      for (auto& [name, value] : evaluated(model, *form, metrics, validation, evaluate_options, where))
         epoch.values.emplace_back(text("val_", name), value);
     bar.finish(epoch.steps, epoch.values);
     history.epochs.push_back(number);
@@ -238,8 +240,9 @@ Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) 
   check_steps("evaluate", "steps", options.steps, where);
   if (!data.defined()) refuse("evaluate: there is no data", where, "give it tensors or a Dataset");
   CallingLine line(where);
+  FormOfModel form(model);
   Results results;
-  for (auto& [name, value] : evaluated(model, metrics_of(model), data, options, where)) results[name] = value;
+  for (auto& [name, value] : evaluated(model, *form, metrics_of(model), data, options, where)) results[name] = value;
   return results;
 }
 
@@ -251,6 +254,7 @@ Tensor Model::predict(const Data& data, PredictOptions options, Where where) con
   check_steps("predict", "steps", options.steps, where);
   if (!data.defined()) refuse("predict: there is no data", where, "give it tensors or a Dataset");
   CallingLine line(where);
+  FormOfModel form(model);
   std::shared_ptr<Step> step = step_of(model, &Training::predict, "predict_step", [&model](const Batch& batch) {
     return Logs{{"prediction", model.predict_step(batch)}};
   });
@@ -260,7 +264,7 @@ Tensor Model::predict(const Data& data, PredictOptions options, Where where) con
   batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     const auto number = static_cast<std::int64_t>(parts.size()) + 1;
-    parts.push_back(run_step(*step, {batch->x, {}, {}}, number, bar, where).at(0));
+    parts.push_back(run_step(*step, {batch->x, {}, {}}, *form, number, bar, where).at(0));
     bar.update(number, {});
   }
   if (parts.empty()) refuse("predict: the data is empty", where, "give it at least one sample");

@@ -8,6 +8,7 @@
 #include "stet/base/thread_end.h"
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
+#include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/names.h"
 
@@ -18,12 +19,24 @@ namespace {
 struct Running {
   CustomLayer* layer;   // null: what is called next belongs to none
   std::string segment;  // its part of the path
+  bool training = false;
+  bool in_call = false;              // its call() runs: not its build(), and not a step
+  std::uint64_t first_variable = 0;  // later ones were made meanwhile
 };
 std::vector<Running>& running_layers() {
   constinit thread_local std::vector<Running>* layers = nullptr;
   return layers ? *layers : make_for_this_thread(layers);
 }
-thread_local bool inferring = false;  // build_from() runs: sizes that are symbols are unknown ones
+
+/// What layers gave, until the outermost call has ended: facts that are learned later tell more of sizes.
+struct Outputs {
+  int depth = 0;
+  std::vector<std::pair<std::shared_ptr<LayerState>, Shape>> given;
+};
+Outputs& outputs_of_thread() {
+  constinit thread_local Outputs* outputs = nullptr;
+  return outputs ? *outputs : make_for_this_thread(outputs);
+}
 
 std::string running_path() {
   std::string path;
@@ -39,6 +52,43 @@ class ErrorInLayer : public UserError {
  public:
   using UserError::UserError;
 };
+
+/// Variables of a layer and its members, as it lists them.
+bool lists(CustomLayer& layer, const Variable& variable) {
+  LayerState& state = layer.state();
+  {
+    std::lock_guard lock(state.guard);
+    if (state.listed.contains(variable.id())) return true;
+  }
+  Inventory all = inventory(layer);
+  std::lock_guard lock(state.guard);
+  for (const Weight& weight : all.weights) state.listed.insert(weight.variable.id());
+  return state.listed.contains(variable.id());
+}
+
+/// A Variable that a layer made for itself and uses, but that nobody lists, would silently not be trained. One that it
+/// got from outside may well be somebody else's.
+void require_listed(const Variable& variable, Where where) {
+  if (running_layers().empty() || !running_layers().back().in_call) return;
+  if (!variable.trainable() || !is_floating(variable.dtype())) return;
+  CustomLayer& layer = *running_layers().back().layer;
+  bool own = variable.id() > running_layers().back().first_variable;
+  if (!own) {
+    std::lock_guard lock(layer.state().guard);
+    own = layer.state().constructed.holds(variable.id()) || layer.state().built_with.holds(variable.id());
+  }
+  if (!own) return;
+  for (std::size_t i = running_layers().size(); i-- > 0 && running_layers()[i].layer;)
+    if (lists(*running_layers()[i].layer, variable)) return;
+  throw UserError(error_text(
+      text(layer.description(), " uses a Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "),
+           "of ", variable.dtype(), variable.shape(), " that it made and does not list"),
+      where,
+      text(
+          "name it in STET_MEMBERS(…) of ", layer.class_name(),
+          ", or make it with add_weight(): only then is it trained and saved; if it is not to be trained, make it with "
+          "{.trainable = false}")));
+}
 
 /// Finds a layer among the members that a body lists.
 class MemberSearch : public MemberVisitor {
@@ -77,6 +127,18 @@ std::string segment_of(CustomLayer& layer, Where where) {
   return parent.state().member_paths[layer.object_id()] = *search.found;
 }
 
+/// While it lives, the innermost layer is being built.
+class OutsideOfCall {
+ public:
+  OutsideOfCall() : frame_(running_layers().size() - 1) { running_layers()[frame_].in_call = false; }
+  ~OutsideOfCall() { running_layers()[frame_].in_call = true; }
+  OutsideOfCall(const OutsideOfCall&) = delete;
+  OutsideOfCall& operator=(const OutsideOfCall&) = delete;
+
+ private:
+  std::size_t frame_;
+};
+
 /// Waits until this thread may build the layer. False: it is built, or being built by this thread.
 bool claim_building(LayerState& state) {
   const std::thread::id self = std::this_thread::get_id();
@@ -113,8 +175,14 @@ void ensure_built(CustomLayer& layer, const Tensor& x) {
     std::lock_guard lock(state.guard);
     return state.weights.size();
   }();
+  const std::uint64_t first = latest_variable_id();
   try {
-    layer.build(x.shape());
+    {
+      OutsideOfCall building;
+      layer.build(x.shape());
+    }
+    std::lock_guard made(state.guard);
+    state.built_with = {first, latest_variable_id()};
   } catch (...) {
     ended(false, before);
     throw;
@@ -122,20 +190,31 @@ void ensure_built(CustomLayer& layer, const Tensor& x) {
   ended(true, 0);
 }
 
-/// Axis 0 counts samples. While inferring, every symbol is unknown; in other traces sizes are symbols with a hint.
-void note_output(LayerState& state, const Tensor& y) {
-  std::lock_guard lock(state.guard);
-  if (state.output) return;
-  ShapeSpec spec;
-  Shape shape = y.shape();
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    std::optional<std::int64_t> size;
-    const std::string known = text(shape[axis]), now = size_text(shape[axis]);
-    if (axis > 0 && (inferring ? known : now).find_first_not_of("0123456789") == std::string::npos) size = std::stoll(now);
-    spec.dims.push_back(size ? DimSpec(*size) : DimSpec(dyn));
+/// Counts nested calls. When the outermost has ended, the layers learn what summaries show of their outputs.
+class OutputsOfCall {
+ public:
+  OutputsOfCall() { ++outputs_of_thread().depth; }
+  ~OutputsOfCall() {
+    if (--outputs_of_thread().depth == 0) outputs_of_thread().given.clear();
   }
-  state.output = std::move(spec);
-}
+  void add(const CustomLayer& layer, const Shape& shape) {
+    outputs_of_thread().given.emplace_back(layer.shared_state(), shape);
+    if (outputs_of_thread().depth > 1) return;
+    for (const auto& [state, given] : outputs_of_thread().given) note(*state, given);
+  }
+  OutputsOfCall(const OutputsOfCall&) = delete;
+  OutputsOfCall& operator=(const OutputsOfCall&) = delete;
+
+ private:
+  static void note(LayerState& state, const Shape& shape) {
+    std::lock_guard lock(state.guard);
+    if (state.output) return;
+    state.output.emplace();
+    // Axis 0 counts samples.
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      state.output->push_back(axis == 0 ? "None" : size_always(shape[axis]));
+  }
+};
 
 /// Collects what a layer and its members hold.
 class Collector : public MemberVisitor {
@@ -182,7 +261,10 @@ class Collector : public MemberVisitor {
 // --- bodies
 
 CustomLayer::CustomLayer() : CustomLayer(std::string()) {}
-CustomLayer::CustomLayer(std::string name) : state_(std::make_unique<LayerState>()) { state_->name = std::move(name); }
+CustomLayer::CustomLayer(std::string name) : state_(std::make_shared<LayerState>()) {
+  state_->name = std::move(name);
+  state_->constructed.first = latest_variable_id();
+}
 CustomLayer::CustomLayer(CustomLayer&&) noexcept = default;
 CustomLayer::~CustomLayer() = default;
 
@@ -209,29 +291,37 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
 
 // --- the call
 
-LayerFrame::LayerFrame() { running_layers().push_back({nullptr, {}}); }
-LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) {
+LayerFrame::LayerFrame() : watch_(require_listed), ambient_(0) { running_layers().push_back({nullptr, {}}); }
+LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) : watch_(require_listed), ambient_(0) {
   running_layers().push_back({&layer, std::move(segment)});
+}
+LayerFrame::LayerFrame(CustomLayer& layer, std::string segment, bool training)
+    : watch_(require_listed), ambient_(training ? 1 : 0) {
+  running_layers().push_back({&layer, std::move(segment), training, true, latest_variable_id()});
 }
 LayerFrame::~LayerFrame() { running_layers().pop_back(); }
 
-Tensor call_layer(CustomLayer& layer, const Tensor& x, bool training, Where where) {
-  LayerFrame frame(layer, segment_of(layer, where));
+Tensor call_layer(CustomLayer& layer, const Tensor& x, std::optional<bool> asked, Where where) {
+  const bool training = asked ? *asked : !running_layers().empty() && running_layers().back().training;
+  LayerFrame frame(layer, segment_of(layer, where), training);
   if (!x.defined())
     throw UserError(error_text(text(layer.description(), ": its input is an undefined tensor"), where,
                                "assign a value to it before the call"));
+  OutputsOfCall outputs_of_call;
   try {
-    return scope(
+    Tensor y = scope(
         [&] {
           ensure_built(layer, x);
-          Tensor y = layer.call(x, {.training = training, .where = where});
-          if (!y.defined())
+          Tensor given = layer.call(x, {.training = training, .where = where});
+          if (!given.defined())
             throw UserError(error_text(text(layer.description(), ": its call() returned an undefined tensor"), where,
                                        "return a tensor on every path"));
-          note_output(layer.state(), y);
-          return y;
+          return given;
         },
         where);
+    outputs_of_call.add(layer, y.shape());
+    layer.state().called.store(true, std::memory_order_release);
+    return y;
   } catch (const ErrorInLayer&) {
     throw;
   } catch (const UserError& error) {
@@ -252,19 +342,72 @@ void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where w
     call_layer(layer, zeros(shape, dtype), false, where);
     throw Built{};
   };
-  InitScope outside;  // a model made while another function is traced is no part of it
-  const bool before = std::exchange(inferring, true);
+  // A model made while another function is traced, or inside another layer's call, is no part of it.
+  InitScope outside;
+  LayerFrame nobody;
+  Outputs outer = std::exchange(outputs_of_thread(), {});
+  struct Restored {
+    Outputs& outer;
+    ~Restored() { outputs_of_thread() = std::move(outer); }
+  } restored{outer};
   try {
     Function build = function("build(batch)", run, {}, Where{});  // no line of the user's
     build(zeros(Shape(hints)), where);
   } catch (const Built&) {
   } catch (const TraceError&) {
     // It reads values, so it can only run eagerly: its first call builds it.
-  } catch (...) {
-    inferring = before;
-    throw;
+  } catch (const UserError& error) {
+    std::vector<std::string> sizes{"batch"};
+    for (const DimSpec& dim : input.dims) sizes.push_back(dim.size ? text(*dim.size) : "?");
+    throw UserError(text(error.what(), "\n  the model's Input gives ", dtype, "[", joined(sizes, ","),
+                         "]; another type is keras::Input({…}, {.dtype = ", is_integer(dtype) ? "f32" : "i64", "})"));
   }
-  inferring = before;
+}
+
+/// Lists what each layer holds.
+class StructureCollector : public MemberVisitor {
+ public:
+  explicit StructureCollector(Structure& out) : out_(out) {}
+
+  void enter(CustomLayer& layer) {
+    auto [place, is_new] = out_.holders_.try_emplace(layer.object_id());
+    if (!is_new) return;
+    Structure::Holder* outer = std::exchange(holder_, &place->second);
+    holder_->built = layer.state().built.load(std::memory_order_acquire);
+    {
+      std::lock_guard lock(layer.state().guard);
+      for (const Weight& weight : layer.state().weights) visit(weight.path, weight.variable);
+    }
+    layer.visit_members(*this);
+    holder_ = outer;
+  }
+
+ private:
+  void visit(const std::string& name, const Layer& layer) override {
+    holder_->parts.push_back({name, layer.defined() ? layer.body()->object_id() : 0, false});
+    if (layer.defined()) enter(static_cast<CustomLayer&>(*layer.body()));
+  }
+  void visit(const std::string& name, const Variable& variable) override {
+    holder_->parts.push_back({name, variable.id(), variable.trainable()});
+  }
+  void visit(const std::string& name, const Metric& metric) override {
+    holder_->parts.push_back({name, metric.defined() ? metric.body()->object_id() : 0, false});
+  }
+
+  Structure& out_;
+  Structure::Holder* holder_ = nullptr;
+};
+
+Structure::Structure(CustomLayer& layer) { StructureCollector(*this).enter(layer); }
+
+bool Structure::changed_since(const Structure& before) const {
+  for (const auto& [layer, then] : before.holders_) {
+    if (!then.built) continue;
+    auto now = holders_.find(layer);
+    // A layer that is gone was let go of by another, whose parts differ.
+    if (now != holders_.end() && now->second.parts != then.parts) return true;
+  }
+  return false;
 }
 
 Inventory inventory(CustomLayer& layer) {
@@ -281,6 +424,7 @@ Layer::Layer(FromBody from) : body_(std::move(from.body)) {
   std::lock_guard lock(layer.state().guard);
   // Not in the body's constructor, where the class is not known yet.
   if (layer.state().name.empty()) layer.state().name = next_name(layer.class_name());
+  if (!std::exchange(layer.state().has_handle, true)) layer.state().constructed.last = latest_variable_id();
 }
 
 CustomLayer& Layer::layer_body(const char* asked, Where where) const {
@@ -295,12 +439,7 @@ Tensor Layer::operator()(const Tensor& x, CallOptions options, Where where) cons
 }
 
 const std::string& Layer::name(Where where) const { return layer_body("name", where).name(); }
-bool Layer::built() const {
-  if (!body_) return false;
-  LayerState& state = layer_body("built", {}).state();
-  std::lock_guard lock(state.guard);
-  return state.output.has_value();
-}
+bool Layer::built() const { return body_ && layer_body("built", {}).state().called.load(std::memory_order_acquire); }
 
 std::vector<Weight> Layer::weights() const { return inventory(layer_body("weights", {})).weights; }
 
@@ -329,13 +468,6 @@ std::int64_t Layer::count_params() const {
   std::int64_t count = 0;
   for (const Weight& weight : weights()) count += weight.variable.shape().element_count().value();
   return count;
-}
-
-std::string described(const Shape& shape) {
-  return size_text(shape);
-}
-std::string described(const Tensor& tensor) {
-  return tensor.defined() ? text(tensor.dtype(), described(tensor.shape())) : "an undefined tensor";
 }
 
 }  // namespace stet::keras

@@ -25,7 +25,8 @@ struct Context {
   Where where = {};  // the line that called the layer
 };
 struct CallOptions {
-  bool training = false;
+  /// Without one: as the layer is called in whose call() this is; outside of layers, inference.
+  std::optional<bool> training = {};
 };
 
 struct WeightOptions {
@@ -52,7 +53,8 @@ struct LayerState;
 ///   keras::Sequential model{keras::Input({10}), Scale{}};
 ///
 /// Layers, Variables and metrics that it holds are listed with STET_MEMBERS(…); a layer that is not, used inside
-/// call(), is a UserError. Any number of threads may call one layer.
+/// call(), is a UserError, and so is a trainable Variable that the layer made itself. Any number of threads may call
+/// one layer; while one of them runs its build(), the others wait.
 class STET_API CustomLayer : public inside::Body {
  public:
   /// Named after the class: "scale", "scale_1", …
@@ -72,6 +74,7 @@ class STET_API CustomLayer : public inside::Body {
   std::string description() const override;  // "Dense 'dense_1'"
 
   LayerState& state() const { return *state_; }
+  const std::shared_ptr<LayerState>& shared_state() const { return state_; }
 
  protected:
   /// A Variable of this layer, listed by itself. Its sizes become integers.
@@ -79,7 +82,7 @@ class STET_API CustomLayer : public inside::Body {
                       Where where = Where::here());
 
  private:
-  std::unique_ptr<LayerState> state_;
+  std::shared_ptr<LayerState> state_;
 };
 
 template <class T>
@@ -99,8 +102,8 @@ struct FromBody {
  protected:                                                           \
   explicit Self(::stet::keras::FromBody from) : Base(std::move(from)) {}
 
-/// A layer. Copies share it. `layer(x)` is inference, `layer(x, {.training = true})` training. The weights are made at
-/// the first call.
+/// A layer. Copies share it. `layer(x)` is inference, `layer(x, {.training = true})` training; inside the call() of
+/// another layer, `layer(x)` is what that one is. The weights are made at the first call.
 class STET_API Layer {
  public:
   /// Undefined: any use is a UserError.

@@ -1,49 +1,70 @@
 // What stands behind every layer, and the call that all layers go through. Not a public header.
 #pragma once
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "stet/base/lock.h"
+#include "stet/core/ambient.h"
 #include "stet/core/signature.h"
+#include "stet/core/variable_watch.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/metric.h"
 
 namespace stet::keras {
 
 struct LayerState {
+  /// Ids of Variables: those after `first`, up to `last`.
+  struct Made {
+    std::uint64_t first = 0, last = 0;
+    bool holds(std::uint64_t id) const { return id > first && id <= last; }
+  };
+
   Lock guard;  // of what follows
   std::string name;
   std::vector<Weight> weights;                        // by their own names
   std::map<std::uint64_t, std::string> member_paths;  // object ids of layers that were found listed
-  std::optional<ShapeSpec> output;                    // of the first call; axis 0 unknown
+  std::set<std::uint64_t> listed;                     // ids of Variables that were found listed, here or in a member
+  std::optional<std::vector<std::string>> output;     // sizes of the first call's, as summaries show them
+  Made constructed, built_with;                       // Variables made by its constructor, and by build()
+  bool has_handle = false;                            // its constructor has ended
   /// build() runs once, on one thread; others that need the layer wait for it. It is user's code: no lock is held.
   std::thread::id builder;  // that runs it now
   std::uint64_t builder_generation = 0;
-  std::atomic<bool> built = false;
+  std::atomic<bool> built = false;           // build() has run
+  std::atomic<bool> called = false;          // call() has, too: all weights are there
   std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
 };
 
 /// What Layer's call operator does.
-Tensor call_layer(CustomLayer& layer, const Tensor& x, bool training, Where where);
+Tensor call_layer(CustomLayer& layer, const Tensor& x, std::optional<bool> training, Where where);
 
 /// Makes the weights and notes output shapes by tracing the layer on an input of this shape, axis 0 in front; nothing
 /// is computed. A layer that cannot be traced is left as it is: it is built by its first call.
 void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where where);
 
-/// While it lives, layers called on this thread are those of `layer`, as inside its call(); or, without one, nobody's:
-/// what a loss or a metric calls is no part of the model that is trained.
+/// While it lives, layers called on this thread are those of `layer`; or, without one, nobody's: what a loss or a
+/// metric calls is no part of the model that is trained.
 class LayerFrame {
  public:
   LayerFrame();
+  /// A step of a model runs.
   LayerFrame(CustomLayer& layer, std::string segment);
+  /// Its call() runs.
+  LayerFrame(CustomLayer& layer, std::string segment, bool training);
   ~LayerFrame();
   LayerFrame(const LayerFrame&) = delete;
   LayerFrame& operator=(const LayerFrame&) = delete;
+
+ private:
+  VariableWatch watch_;
+  AmbientScope ambient_;
 };
 
 /// Everything that a layer holds, each once.
@@ -53,6 +74,29 @@ struct Inventory {
   std::vector<Layer> layers;  // its own members, not those of members
 };
 Inventory inventory(CustomLayer& layer);
+
+/// Which layers, Variables and metrics a layer consists of: what a trace of it relies on.
+class Structure {
+ public:
+  Structure() = default;
+  explicit Structure(CustomLayer& layer);
+  /// A trace made then does not do what host code does now. What building has added is no change.
+  bool changed_since(const Structure& before) const;
+
+ private:
+  friend class StructureCollector;
+  struct Part {
+    std::string name;
+    std::uint64_t id;
+    bool trainable;
+    bool operator==(const Part&) const = default;
+  };
+  struct Holder {
+    bool built = false;
+    std::vector<Part> parts;
+  };
+  std::map<std::uint64_t, Holder> holders_;  // by the layer's object id
+};
 
 /// "f32[32,10]": with the sizes of this call where the sizes of the trace are symbols.
 std::string described(const Tensor& tensor);

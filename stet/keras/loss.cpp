@@ -3,6 +3,8 @@
 #include <string_view>
 
 #include "stet/base/text.h"
+#include "stet/core/call.h"
+#include "stet/keras/columns.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/names.h"
 #include "stet/ops/ops.h"
@@ -50,8 +52,7 @@ constexpr double smallest_probability = 1e-7;  // Keras's epsilon
 Tensor clipped(const Tensor& probability) {
   return minimum(maximum(probability, smallest_probability), 1 - smallest_probability);
 }
-Tensor floating(const Tensor& t, Where where) { return is_floating(t.dtype()) ? t : cast(In(t, where), f32); }
-bool single_column(const Tensor& t) { return t.rank() > 0 && t.dim(-1) == 1; }
+Tensor floating(const Tensor& t) { return is_floating(t.dtype()) ? t : cast(t, f32); }
 
 /// The labels in the type of the predictions; a UserError when the two do not have the same shape.
 Tensor matching(const char* loss, const Tensor& y_true, const Tensor& y_pred, Where where) {
@@ -63,7 +64,7 @@ Tensor matching(const char* loss, const Tensor& y_true, const Tensor& y_pred, Wh
         text(loss, ": labels ", described(y_true), " and predictions ", described(y_pred), " differ in shape"), where,
         "every prediction needs a label; integer classes are for "
         "losses::SparseCategoricalCrossentropy"));
-  return cast(In(y_true, where), y_pred.dtype());
+  return cast(y_true, y_pred.dtype());
 }
 
 Tensor last_axis_mean(const Tensor& t) { return t.rank() > 0 ? mean(t, -1) : t; }
@@ -83,6 +84,10 @@ constexpr NamedLoss named_losses[] = {
 };
 
 }  // namespace
+
+bool single_column(const Tensor& t, const char* asker, Where where) {
+  return t.rank() > 0 && require(t.dim(-1), Relation::equal, 1, {asker, "a last axis of one element", where});
+}
 
 CustomLoss::~CustomLoss() = default;
 std::string CustomLoss::description() const { return class_name_of(*this); }
@@ -113,16 +118,19 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
       throw UserError(error_text("the loss is given an undefined tensor", where, "it takes labels and predictions"));
   LayerFrame nobody;
   try {
-    auto [labels, predictions] = losses::same_rank(y_true, y_pred);
+    auto [labels, predictions] = losses::same_rank(y_true, y_pred, where);
     auto* of_ours = dynamic_cast<LibraryLossBody*>(body_.get());
     Tensor values = of_ours ? of_ours->call_at(labels, predictions, where)
                             : static_cast<CustomLoss&>(*body_).call(labels, predictions);
+    if (!values.defined())
+      throw UserError(error_text("the loss function gave an undefined tensor", where, "return a number per sample"));
+    Frame frame("loss", where);
     if (sample_weight.defined()) {
-      Tensor weights = cast(In(sample_weight, where), values.dtype());
+      Tensor weights = cast(sample_weight, values.dtype());
       while (weights.rank() > 0 && weights.rank() < values.rank()) weights = expand_dims(weights, -1);
       values = values * weights;
     }
-    return mean(In(values, where));
+    return mean(values);
   } catch (const UserError& error) {
     throw UserError(
         text(error.what(), "\n  in the loss, of labels ", described(y_true), " and predictions ", described(y_pred)));
@@ -131,31 +139,37 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
 
 namespace losses {
 
-std::pair<Tensor, Tensor> same_rank(const Tensor& y_true, const Tensor& y_pred) {
+std::pair<Tensor, Tensor> same_rank(const Tensor& y_true, const Tensor& y_pred, Where where) {
   if (!y_true.defined() || !y_pred.defined()) return {y_true, y_pred};
-  if (y_true.rank() == y_pred.rank() + 1 && single_column(y_true))
+  constexpr const char* asker = "labels and predictions";
+  Frame frame(asker, where);
+  if (y_true.rank() == y_pred.rank() + 1 && single_column(y_true, asker, where))
     return y_pred.rank() == 1 ? std::pair{y_true, expand_dims(y_pred, -1)} : std::pair{squeeze(y_true, -1), y_pred};
-  if (y_pred.rank() == y_true.rank() + 1 && single_column(y_pred))
+  if (y_pred.rank() == y_true.rank() + 1 && single_column(y_pred, asker, where))
     return y_true.rank() == 1 ? std::pair{expand_dims(y_true, -1), y_pred} : std::pair{y_true, squeeze(y_pred, -1)};
   return {y_true, y_pred};
 }
 
 Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, LossOptions options, Where where) {
-  Tensor labels = y_true.rank() == y_pred.rank() && single_column(y_true) ? squeeze(In(y_true, where), -1) : y_true;
-  Tensor predictions = floating(y_pred, where);
+  constexpr const char* name = "sparse_categorical_crossentropy";
+  Frame frame(name, where);
+  const bool column = y_true.rank() == y_pred.rank() && single_column(y_true, name, where);
+  Tensor labels = column ? squeeze(y_true, -1) : y_true;
+  Tensor predictions = floating(y_pred);
   if (labels.rank() + 1 != predictions.rank())
     throw UserError(error_text(text("sparse_categorical_crossentropy: labels ", described(y_true),
                                     " do not fit predictions ", described(y_pred)),
                                where,
                                "labels are class numbers [...], predictions [..., classes]; one_hot labels are for "
                                "losses::CategoricalCrossentropy"));
-  if (!is_integer(labels.dtype())) labels = cast(In(labels, where), i64);
+  if (!is_integer(labels.dtype())) labels = cast(labels, i64);
   if (!options.from_logits) predictions = log(clipped(predictions));
-  return sparse_cross_entropy(In(labels, where), In(predictions, where));
+  return sparse_cross_entropy(labels, predictions);
 }
 
 Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, LossOptions options, Where where) {
-  Tensor predictions = floating(y_pred, where);
+  Frame frame("categorical_crossentropy", where);
+  Tensor predictions = floating(y_pred);
   Tensor labels = matching("categorical_crossentropy", y_true, predictions, where);
   if (options.from_logits) return -sum(labels * log_softmax(predictions), -1);
   Tensor scaled = predictions / sum(predictions, -1, {.keepdims = true});
@@ -163,7 +177,8 @@ Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, Loss
 }
 
 Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, LossOptions options, Where where) {
-  Tensor predictions = floating(y_pred, where);
+  Frame frame("binary_crossentropy", where);
+  Tensor predictions = floating(y_pred);
   Tensor labels = matching("binary_crossentropy", y_true, predictions, where);
   if (options.from_logits) {
     // max(z, 0) - z y + log(1 + exp(-|z|)): nothing overflows. By the sign, because at 0 (where every logit of a model
@@ -176,11 +191,13 @@ Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, LossOptio
 }
 
 Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred, Where where) {
-  Tensor predictions = floating(y_pred, where);
+  Frame frame("mean_squared_error", where);
+  Tensor predictions = floating(y_pred);
   return last_axis_mean(square(matching("mean_squared_error", y_true, predictions, where) - predictions));
 }
 Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred, Where where) {
-  Tensor predictions = floating(y_pred, where);
+  Frame frame("mean_absolute_error", where);
+  Tensor predictions = floating(y_pred);
   return last_axis_mean(abs(matching("mean_absolute_error", y_true, predictions, where) - predictions));
 }
 

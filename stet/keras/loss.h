@@ -90,7 +90,7 @@ STET_API Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred, 
 
 /// Labels [n] beside predictions [n, 1], or the other way round, would broadcast to [n, n]: the last axis of size 1 is
 /// put in or taken out so that both agree, as Keras does. Others stay as they are.
-STET_API std::pair<Tensor, Tensor> same_rank(const Tensor& y_true, const Tensor& y_pred);
+STET_API std::pair<Tensor, Tensor> same_rank(const Tensor& y_true, const Tensor& y_pred, Where where = Where::here());
 
 class STET_API SparseCategoricalCrossentropy : public Loss {
  public:

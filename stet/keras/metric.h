@@ -23,7 +23,7 @@ namespace stet::keras {
 class STET_API CustomMetric : public inside::Body {
  public:
   explicit CustomMetric(std::string name);
-  CustomMetric(CustomMetric&&) noexcept = default;
+  CustomMetric(CustomMetric&&) noexcept;
   ~CustomMetric() override;
 
   /// Takes in a batch. `sample_weight` may be undefined.
@@ -44,8 +44,9 @@ class STET_API CustomMetric : public inside::Body {
                       Where where = Where::here());
 
  private:
+  struct Weights;
   std::string name_;
-  std::vector<Variable> weights_;
+  std::unique_ptr<Weights> weights_;
 };
 
 template <class T>

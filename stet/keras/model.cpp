@@ -19,6 +19,46 @@ CallingLine::CallingLine(Where where) : before_(std::exchange(calling_line, wher
 CallingLine::~CallingLine() { calling_line = before_; }
 Where CallingLine::now() { return calling_line; }
 
+namespace {
+
+/// "Sequential 'sequential' of dense, dense_1".
+std::string form_text(CustomModel& model) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> names;
+  for (const Layer& layer : inventory(model).layers)
+    if (!dynamic_cast<InputLayerBody*>(layer.body().get())) names.push_back(layer.name());
+  const std::size_t count = names.size();
+  if (count > most) names.resize(most);
+  return text(model.description(), names.empty() ? "" : " of ", joined(names, ", "),
+              count > most ? text(" and ", count - most, " more") : "");
+}
+
+ModelForm form_now(CustomModel& model) {
+  Structure now(model);
+  std::string description = form_text(model);  // before the lock: listing members is user code
+  Training& training = model.training();
+  std::lock_guard lock(training.guard);
+  if (!training.form)
+    training.form = std::make_shared<ModelForm::State>(std::move(description));
+  else if (now.changed_since(training.structure))
+    training.form->change(std::move(description));
+  training.structure = std::move(now);
+  return ModelForm(training.form);
+}
+
+}  // namespace
+
+FormOfModel::FormOfModel(CustomModel& model) : model_(model), form_(form_now(model)) {}
+FormOfModel::~FormOfModel() {
+  // What the call has built belongs to the model from now on, and is no change.
+  try {
+    Structure now(model_);
+    std::lock_guard lock(model_.training().guard);
+    model_.training().structure = std::move(now);
+  } catch (...) {  // what lists the members threw: the next call will say so
+  }
+}
+
 // --- bodies
 
 CustomModel::CustomModel() : CustomModel(std::string()) {}
@@ -80,7 +120,7 @@ Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const
     mean_loss = training_->mean_loss;
   }
   // Weighted by samples, so that a smaller last batch counts for less.
-  mean_loss.update_state(value, cast(batch.x.dim(0), f32));
+  mean_loss.update_state(value, cast(In(batch.x.dim(0), where), f32), {}, where);
   return value;
 }
 
@@ -92,7 +132,7 @@ Logs CustomModel::compute_metrics(const Batch& batch, const Tensor& y_pred) cons
   }
   for (const Metric& metric : compiled) metric.update_state(batch.y, y_pred, batch.sample_weight, CallingLine::now());
   Logs logs;
-  for (const Metric& metric : metrics()) logs[metric.name()] = metric.result();
+  for (const Metric& metric : metrics()) logs[metric.name()] = metric.result(CallingLine::now());
   return logs;
 }
 

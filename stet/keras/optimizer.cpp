@@ -1,13 +1,16 @@
 #include "stet/keras/optimizer.h"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/core/call.h"
 #include "stet/core/scope.h"
 #include "stet/keras/layer_state.h"
 #include "stet/ops/ops.h"
@@ -63,6 +66,20 @@ std::string name_of(const Variable& variable) {
   return variable.name().empty() ? text(variable.dtype(), variable.shape()) : text("'", variable.name(), "'");
 }
 
+/// SGD and Adam.
+class LibraryOptimizer : public CustomOptimizer {
+ public:
+  using CustomOptimizer::CustomOptimizer;
+};
+
+/// Some of them, if there are many.
+std::string names_of(const std::vector<Variable>& variables) {
+  constexpr std::size_t most = 4;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(most, variables.size()); ++i) names.push_back(name_of(variables[i]));
+  return text(joined(names, ", "), variables.size() > most ? text(" and ", variables.size() - most, " more") : "");
+}
+
 /// Says once for each Variable that it does not learn.
 void warn(CustomOptimizer::State& state, const std::vector<Variable>& unused, Where where) {
   std::vector<std::string> names;
@@ -73,7 +90,7 @@ void warn(CustomOptimizer::State& state, const std::vector<Variable>& unused, Wh
   }
   if (names.empty()) return;
   std::cerr << text("stet: apply_gradients: there is no gradient for ", joined(names, ", "),
-                    ", which the loss does not use: left unchanged", at_line(where, ", at "), "\n");
+                    ", on which the loss does not depend: left unchanged", at_line(where, ", at "), "\n");
 }
 
 }  // namespace
@@ -92,12 +109,14 @@ void Optimizer::apply_gradients(const std::vector<Tensor>& gradients, const std:
     if (!gradients[i].defined()) unused.push_back(variables[i]);
   }
   if (unused.size() == variables.size())
-    throw UserError(error_text(variables.empty() ? "apply_gradients: there are no variables to train"
-                                                 : "apply_gradients: none of the variables has a gradient",
-                               where,
-                               variables.empty()
-                                   ? "the weights of a layer are there after its first call"
-                                   : "compute the loss from these variables, after the GradientTape was made"));
+    throw UserError(
+        error_text(variables.empty() ? "apply_gradients: there are no variables to train"
+                                     : text("apply_gradients: none of the variables has a gradient: the loss "
+                                            "does not depend on ",
+                                            names_of(variables)),
+                   where,
+                   variables.empty() ? "the weights of a layer are there after its first call"
+                                     : "compute the loss from these variables, after the GradientTape was made"));
   warn(optimizer.state(), unused, where);
   Tensor rate = optimizer.state().learning_rate.read(where);
   for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -107,8 +126,12 @@ void Optimizer::apply_gradients(const std::vector<Tensor>& gradients, const std:
       throw UserError(error_text(text("apply_gradients: the gradient ", described(gradients[i]), " does not fit ",
                                       name_of(variable), " of ", variable.dtype(), variable.shape()),
                                  where, "give the gradients in the order of the variables"));
-    Tensor gradient = gradients[i].dtype() == variable.dtype() ? gradients[i] : cast(gradients[i], variable.dtype());
-    optimizer.update_step(gradient, variable, rate.dtype() == variable.dtype() ? rate : cast(rate, variable.dtype()));
+    auto of_type = [&](const Tensor& t) {
+      return t.dtype() == variable.dtype() ? t : cast(In(t, where), variable.dtype());
+    };
+    std::optional<Frame> frame;  // of ours: errors name the line that called the optimizer, not a line of the library
+    if (dynamic_cast<LibraryOptimizer*>(&optimizer)) frame.emplace("apply_gradients", where);
+    optimizer.update_step(of_type(gradients[i]), variable, of_type(rate));
   }
   optimizer.state().iterations.assign_add(1, where);
 }
@@ -149,9 +172,9 @@ void check_below_one(double value, const char* option, const char* optimizer, Wh
     throw UserError(error_text(text(optimizer, ": ", option, " = ", value), where, "it is at least 0 and below 1"));
 }
 
-class SGDBody : public CustomOptimizer {
+class SGDBody : public LibraryOptimizer {
  public:
-  SGDBody(double rate, SGDOptions options) : CustomOptimizer("sgd", rate), options_(options) {}
+  SGDBody(double rate, SGDOptions options) : LibraryOptimizer("sgd", rate), options_(options) {}
 
   void update_step(const Tensor& gradient, const Variable& variable, const Tensor& rate) override {
     Tensor step = gradient * rate;
@@ -168,9 +191,9 @@ class SGDBody : public CustomOptimizer {
   SGDOptions options_;
 };
 
-class AdamBody : public CustomOptimizer {
+class AdamBody : public LibraryOptimizer {
  public:
-  AdamBody(double rate, AdamOptions options) : CustomOptimizer("adam", rate), options_(options) {}
+  AdamBody(double rate, AdamOptions options) : LibraryOptimizer("adam", rate), options_(options) {}
 
   void update_step(const Tensor& gradient, const Variable& variable, const Tensor& rate) override {
     const auto& [beta_1, beta_2, epsilon] = options_;

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
@@ -15,31 +16,47 @@ class SequentialBody : public CustomModel {
 
   Tensor call(const Tensor& x, const Context& context) override {
     Tensor out = x;
-    for (const Layer& layer : layers) out = layer(out, {.training = context.training}, context.where);
+    for (const Layer& layer : layers()) out = layer(out, {.training = context.training}, context.where);
     return out;
   }
   void visit_members(MemberVisitor& visitor) override {
-    for (const Layer& layer : layers) visitor(layer.name(), layer);
+    for (const Layer& layer : layers()) visitor(layer.name(), layer);
   }
 
-  std::vector<Layer> layers;
+  /// As they are now: another thread may add one meanwhile.
+  std::vector<Layer> layers() const {
+    std::lock_guard lock(guard_);
+    return layers_;
+  }
+  void add(const Layer& layer, Where where) {
+    std::lock_guard lock(guard_);
+    check(layer, where);
+    layers_.push_back(layer);
+  }
+
+ private:
+  void check(const Layer& layer, Where where) const;
+
+  mutable Lock guard_;
+  std::vector<Layer> layers_;
 };
 
-void check_layer(const Layer& layer, const std::vector<Layer>& before, Where where) {
+void SequentialBody::check(const Layer& layer, Where where) const {
   if (!layer.defined())
     throw UserError(error_text("Sequential: a layer is undefined", where, "a default-made Layer does nothing"));
-  for (const Layer& other : before)
+  for (const Layer& other : layers_)
     if (other.name() == layer.name() && other.body() != layer.body())
       throw UserError(error_text(text("Sequential: two layers are called '", layer.name(), "'"), where,
                                  "give them different names, so that their weights have different paths"));
-  if (!before.empty() && dynamic_cast<InputLayerBody*>(layer.body().get()))
+  if (!layers_.empty() && dynamic_cast<InputLayerBody*>(layer.body().get()))
     throw UserError(error_text("Sequential: an Input stands after another layer", where, "it is the first one"));
 }
 
 /// With an Input in front all shapes are known.
 void build_if_known(SequentialBody& body, Where where) {
-  if (body.layers.size() < 2) return;
-  if (auto* input = dynamic_cast<InputLayerBody*>(body.layers[0].body().get()))
+  std::vector<Layer> layers = body.layers();
+  if (layers.size() < 2) return;
+  if (auto* input = dynamic_cast<InputLayerBody*>(layers[0].body().get()))
     build_from(body, input->shape, input->dtype, where);
 }
 
@@ -50,21 +67,23 @@ Sequential::Sequential() : Model(std::make_shared<SequentialBody>(std::string())
 Sequential::Sequential(std::initializer_list<Layer> layers, SequentialOptions options, Where where)
     : Model(std::make_shared<SequentialBody>(std::move(options.name))) {
   auto& body = static_cast<SequentialBody&>(*this->body());
-  for (const Layer& layer : layers) {
-    check_layer(layer, body.layers, where);
-    body.layers.push_back(layer);
-  }
+  for (const Layer& layer : layers) body.add(layer, where);
   build_if_known(body, where);
 }
 
 void Sequential::add(const Layer& layer, Where where) const {
   auto& body = static_cast<SequentialBody&>(layer_body("add", where));
-  if (built() && !body.layers.empty() && !dynamic_cast<InputLayerBody*>(body.layers[0].body().get()))
+  std::vector<Layer> before = body.layers();
+  if (built() && !before.empty() && !dynamic_cast<InputLayerBody*>(before[0].body().get()))
     throw UserError(error_text(text("add: ", body.description(), " has been called already"), where,
                                "add all layers before the first call, or make another Sequential around it"));
-  check_layer(layer, body.layers, where);
-  body.layers.push_back(layer);
-  body.state().output.reset();
+  body.add(layer, where);
+  body.note_change();
+  {
+    std::lock_guard lock(body.state().guard);
+    body.state().output.reset();
+  }
+  body.state().called = false;
   build_if_known(body, where);
 }
 

@@ -19,7 +19,8 @@ class STET_API Sequential : public Model {
  public:
   Sequential();
   Sequential(std::initializer_list<Layer> layers, SequentialOptions options = {}, Where where = Where::here());
-  /// One more layer at the end; not once the model has been called.
+  /// One more layer at the end. A model that starts with an Input has it from its next call on (steps that were traced
+  /// are traced again); without one it is a UserError once the model has been called.
   void add(const Layer& layer, Where where = Where::here()) const;
   STET_HANDLE(Sequential, Model)
 };

@@ -4,25 +4,37 @@
 
 namespace stet::keras {
 
+std::string ModelForm::State::description() const {
+  std::lock_guard lock(guard_);
+  return description_;
+}
+void ModelForm::State::change(std::string description) {
+  {
+    std::lock_guard lock(guard_);
+    description_ = std::move(description);
+  }
+  note_change();
+}
+
 Step::Step(std::string name, Run run, bool eagerly)
     : name_(std::move(name)),
       run_(std::move(run)),
       eagerly_(eagerly),
       of_x_(
-          text(name_, "(x)"),
-          [this](Tensor x) {
+          text(name_, "(x, model)"),
+          [this](Tensor x, ModelForm) {
             return this->run({x, {}, {}});
           },
           {}, Where{}),
       of_x_y_(
-          text(name_, "(x, y)"),
-          [this](Tensor x, Tensor y) {
+          text(name_, "(x, y, model)"),
+          [this](Tensor x, Tensor y, ModelForm) {
             return this->run({x, y, {}});
           },
           {}, Where{}),
       of_x_y_weight_(
-          text(name_, "(x, y, sample_weight)"),
-          [this](Tensor x, Tensor y, Tensor weight) {
+          text(name_, "(x, y, sample_weight, model)"),
+          [this](Tensor x, Tensor y, Tensor weight, ModelForm) {
             return this->run({x, y, weight});
           },
           {}, Where{}) {}
@@ -40,7 +52,7 @@ std::vector<Tensor> Step::run(const Batch& batch) {
   return values;
 }
 
-std::vector<Tensor> Step::operator()(const Batch& batch, Where where) {
+std::vector<Tensor> Step::operator()(const Batch& batch, const ModelForm& model, Where where) {
   if (eagerly_) return run(batch);
   auto note = [&](const FunctionBase& used) {
     std::lock_guard lock(guard_);
@@ -48,14 +60,14 @@ std::vector<Tensor> Step::operator()(const Batch& batch, Where where) {
   };
   if (batch.y.defined() && batch.sample_weight.defined()) {
     note(of_x_y_weight_);
-    return of_x_y_weight_(batch.x, batch.y, batch.sample_weight, where);
+    return of_x_y_weight_(batch.x, batch.y, batch.sample_weight, model, where);
   }
   if (batch.y.defined()) {
     note(of_x_y_);
-    return of_x_y_(batch.x, batch.y, where);
+    return of_x_y_(batch.x, batch.y, model, where);
   }
   note(of_x_);
-  return of_x_(batch.x, where);
+  return of_x_(batch.x, model, where);
 }
 
 std::vector<std::string> Step::names() const {

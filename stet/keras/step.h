@@ -1,6 +1,7 @@
 // Step: what fit(), evaluate() and predict() run on every batch, traced as one function. Not a public header.
 #pragma once
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,15 +12,41 @@
 
 namespace stet::keras {
 
+/// What a model consists of, as an argument of its steps: a step traced before the model was changed does not serve
+/// calls from then on. Not the model itself, which a trace would keep alive.
+class ModelForm {
+ public:
+  class State : public inside::Body {
+   public:
+    explicit State(std::string description) : description_(std::move(description)) {}
+    std::string description() const override;
+    void change(std::string description);
+
+   private:
+    mutable Lock guard_;
+    std::string description_;
+  };
+
+  explicit ModelForm(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<inside::Body> body() const { return state_; }
+  static ModelForm from_body(const std::shared_ptr<inside::Body>& body) {
+    return ModelForm(std::static_pointer_cast<State>(body));
+  }
+  State& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
 /// A function of a batch that reports named tensors. How many tensors a batch has is fixed by the data: each number has
-/// a function of its own, whose arguments are named x, y and sample_weight.
+/// a function of its own, whose arguments are named x, y and sample_weight, and then the model.
 class Step {
  public:
   using Run = std::function<Logs(const Batch&)>;
   Step(std::string name, Run run, bool eagerly);
 
   /// The values in the order of names().
-  std::vector<Tensor> operator()(const Batch& batch, Where where);
+  std::vector<Tensor> operator()(const Batch& batch, const ModelForm& model, Where where);
   std::vector<std::string> names() const;
   const std::string& name() const { return name_; }
   int trace_count() const;
@@ -28,9 +55,9 @@ class Step {
   std::optional<FunctionBase> function() const;
 
  private:
-  using One = Function<std::vector<Tensor>(Tensor)>;
-  using Two = Function<std::vector<Tensor>(Tensor, Tensor)>;
-  using Three = Function<std::vector<Tensor>(Tensor, Tensor, Tensor)>;
+  using One = Function<std::vector<Tensor>(Tensor, ModelForm)>;
+  using Two = Function<std::vector<Tensor>(Tensor, Tensor, ModelForm)>;
+  using Three = Function<std::vector<Tensor>(Tensor, Tensor, Tensor, ModelForm)>;
   std::vector<Tensor> run(const Batch& batch);
 
   const std::string name_;

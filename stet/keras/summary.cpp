@@ -47,8 +47,7 @@ struct Count {
 std::string output_text(CustomLayer& layer) {
   std::lock_guard lock(layer.state().guard);
   if (!layer.state().output) return "?";
-  std::vector<std::string> sizes;
-  for (const DimSpec& dim : layer.state().output->dims) sizes.push_back(dim.size ? text(*dim.size) : "None");
+  const std::vector<std::string>& sizes = *layer.state().output;
   return text("(", joined(sizes, ", "), sizes.size() == 1 ? "," : "", ")");
 }
 

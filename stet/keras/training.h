@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "stet/base/lock.h"
+#include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
 #include "stet/keras/step.h"
 
@@ -15,6 +16,22 @@ struct Training {
   CompileOptions options = {.optimizer = {}};
   Metric mean_loss;
   std::shared_ptr<Step> train, test, predict;
+  std::shared_ptr<ModelForm::State> form;  // of the model as `structure` says
+  Structure structure;
+};
+
+/// For the time of a fit(), evaluate() or predict(): looks whether the model was changed since the last one.
+class FormOfModel {
+ public:
+  explicit FormOfModel(CustomModel& model);
+  ~FormOfModel();
+  FormOfModel(const FormOfModel&) = delete;
+  FormOfModel& operator=(const FormOfModel&) = delete;
+  const ModelForm& operator*() const { return form_; }
+
+ private:
+  CustomModel& model_;
+  ModelForm form_;
 };
 
 /// The mean loss, the compiled metrics, then those that are members.

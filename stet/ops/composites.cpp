@@ -40,8 +40,15 @@ Tensor layer_norm(In x, In gamma, In beta, LayerNormOptions options) {
   return centred * rsqrt(variance + options.epsilon) * gamma + beta;
 }
 
+namespace {
+constexpr const char* about_labels = "labels are class numbers: 0, 1, … up to the number of classes less one";
+constexpr IndexWords label_of_sample{"label", "of sample", "classes", about_labels},
+    label_of_many{"label", "at flat position", "classes", about_labels};
+}  // namespace
+
 Tensor sparse_cross_entropy(In labels, In logits) {
-  Frame frame("sparse_cross_entropy", logits.where());
+  const bool one_axis = labels.kind() == In::Kind::tensor && labels.tensor().defined() && labels.tensor().rank() == 1;
+  Frame frame("sparse_cross_entropy", logits.where(), one_axis ? &label_of_sample : &label_of_many);
   In operands[] = {labels, logits};
   const char* names[] = {"labels", "logits"};
   auto fail = [&](const char* problem, const char* advice) {

@@ -11,6 +11,7 @@
 #include "stet/core/trace.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
+#include "stet/ops/random_stream.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/table.h"
 
@@ -259,6 +260,21 @@ void check_normal(const char* name, const random::NormalOptions& options, Where 
 }
 
 }  // namespace
+
+RandomStream::RandomStream() : state_(std::make_unique<VariableState>()) {
+  const VariableState& of = state_of(generator());
+  state_->id = of.id;
+  state_->name = of.name;
+  state_->trainable = of.trainable;
+  state_->dtype = of.dtype;
+  state_->shape = of.shape;
+}
+RandomStream::~RandomStream() = default;
+RandomStream::RandomStream(RandomStream&&) noexcept = default;
+
+RandomStream::Use::Use(RandomStream& stream, std::uint64_t seed) : generator_(state_of(generator()), *stream.state_) {
+  stream.state_->value = tensor({static_cast<std::int64_t>(seed), std::int64_t{0}});
+}
 
 namespace random {
 

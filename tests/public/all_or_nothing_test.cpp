@@ -303,7 +303,7 @@ TEST_F(AllOrNothing, ACheckThatFailsInTheMiddleOfAStep) {
         for (const Variable& variable : *list) holders.push_back(variable.read());
     random::seed(seed);
     std::string error = error_of([&] { step(batch.x, batch.y, bad); });
-    EXPECT_CONTAINS(error, "step: 'indices' holds index 5 at position 1, out of range: allowed are 0 to 4");
+    EXPECT_CONTAINS(error, "gather: 'indices' holds index 5 at position 1, out of range: allowed are 0 to 4");
     EXPECT_CONTAINS(error, "all_or_nothing_test.cpp:");
     EXPECT_EQ(next_draws(), fresh);
     EXPECT_EQ(network.values(), before);

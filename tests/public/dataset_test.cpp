@@ -436,7 +436,7 @@ TEST(Dataset, ErrorsInMapComeOutAtTheIteration) {
       for (Tensor x : ahead ? dataset.prefetch(1) : dataset) seen.push_back(x.item<int>());
     });
     EXPECT_EQ(seen, (std::vector<int>{10, 30}));
-    EXPECT_CONTAINS(error, "map: 'indices' holds index 3 at position 0, out of range: allowed are 0 to 2");
+    EXPECT_CONTAINS(error, "gather: 'indices' holds index 3 at position 0, out of range: allowed are 0 to 2");
     EXPECT_CONTAINS(error, "dataset_test.cpp:");
   }
   // Then the iteration is over, and the next one stands alone.

@@ -132,7 +132,7 @@ TEST_F(FunctionTest, ACallThatThrowsChangesNothing) {
   });
   f(ones({3}), tensor({2}));
   std::string error = error_of([&] { f(ones({3}), tensor({5})); });
-  EXPECT_CONTAINS(error, "pick: 'indices' holds index 5 at position 0, out of range: allowed are 0 to 2");
+  EXPECT_CONTAINS(error, "gather: 'indices' holds index 5 at position 0, out of range: allowed are 0 to 2");
   EXPECT_EQ(count.value().item<float>(), 1);
   f(ones({9}), tensor({5}));
   EXPECT_EQ(count.value().item<float>(), 2);

@@ -239,7 +239,8 @@ TEST(KerasOptimizer, WhatHasNoGradientStays) {
   step();
   step();
   std::string warning = testing::internal::GetCapturedStderr();
-  EXPECT_CONTAINS(warning, "stet: apply_gradients: there is no gradient for 'unused', which the loss does not use");
+  EXPECT_CONTAINS(warning,
+                  "stet: apply_gradients: there is no gradient for 'unused', on which the loss does not depend");
   EXPECT_EQ(warning.find("no gradient", warning.find("no gradient") + 1), std::string::npos) << "once";
   EXPECT_EQ(unused.read().item<float>(), 1);
   EXPECT_NE(used.read().item<float>(), 1);

@@ -183,6 +183,12 @@ TEST(Sizes, ALateSizeIsKnownWhenItIsUsed) {
   EXPECT_EQ(h(tensor({1.f, 0.f, 2.f})).item<float>(), 1.5f);
 }
 
+TEST(Sizes, BroadcastToOneOfASizeThatIsOne) {
+  Function f = function("f(x)", [](Tensor x) { return broadcast_to(x, {1, 4}); });
+  EXPECT_EQ(f(ones({1, 4})).shape().str(), "[1,4]");
+  EXPECT_CONTAINS(error_of([&] { f(ones({3, 4})); }), "only axes of size 1 can be repeated");
+}
+
 TEST(Sizes, ALateSizeIsNotRepeated) {
   Function f = function("f(x, y)", [](Tensor x, Tensor y) { return cast(nonzero(x)[{ellipsis, 0}], f32) + y; });
   EXPECT_EQ(f(tensor({0.f, 1.f, 1.f}), tensor({5.f, 6.f})).to_vector<float>(), (Floats{6, 8}));

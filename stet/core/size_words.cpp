@@ -1,0 +1,20 @@
+#include "stet/core/size_words.h"
+
+#include <optional>
+
+#include "stet/base/dim_inside.h"
+#include "stet/base/text.h"
+
+namespace stet {
+
+std::string size_now(const Dim& size) {
+  std::optional<std::int64_t> hint = size.hint();
+  return hint ? text(*hint) : "?";
+}
+
+std::string size_always(const Dim& size) {
+  Dim known = simplified(size);
+  return known.is_constant() ? text(known.constant()) : "None";
+}
+
+}  // namespace stet

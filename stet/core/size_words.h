@@ -1,0 +1,14 @@
+// Sizes in messages and summaries of layers. Nothing may be decided by these words: they are not recorded.
+#pragma once
+#include <string>
+
+#include "stet/base/dim.h"
+
+namespace stet {
+
+/// The size in the call being traced: "3"; "?" if it depends on values.
+std::string size_now(const Dim& size);
+/// The size in all calls that the trace serves, as far as its facts fix it: "3"; otherwise "None".
+std::string size_always(const Dim& size);
+
+}  // namespace stet
