@@ -292,9 +292,7 @@ bool is_repeated(const Dim& from, const Dim& to, const Reason& reason) {
                                                                     : from.constant() == 1 ? Pairing::first_repeated
                                                                                            : Pairing::misfit)
                                                                  : pair(from, to, reason);
-  // A target of 1 is not repeated: the axis has to be 1, too.
-  if (pairing == Pairing::misfit ||
-      (pairing == Pairing::second_repeated && !require(from, Relation::equal, to, reason)))
+  if (pairing == Pairing::misfit || pairing == Pairing::second_repeated)
     throw Problem(text("sizes ", size_text(from), " and ", size_text(to), " differ"),
                   "only axes of size 1 can be repeated");
   return pairing == Pairing::first_repeated;
