@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iostream>
 #include <map>
 #include <optional>
 
@@ -57,9 +56,9 @@ thread_local int InlinedCall::depth = 0;
 
 /// A tensor that host code kept from a trace will be an error wherever it is used: said before, and with its line.
 void tell_leak(const std::string& function, Where line) {
-  std::cerr << text("stet: host code kept a tensor of the trace of '", function, "'", at_line(line, ", made at "), "\n",
-                    explanation_line("why", "it has no value outside of the trace, and using it is an error"),
-                    explanation_line("fix", "return it from the function, or assign it to a Variable"));
+  report(text("stet: host code kept a tensor of the trace of '", function, "'", at_line(line, ", made at "), "\n",
+              explanation_line("why", "it has no value outside of the trace, and using it is an error"),
+              explanation_line("fix", "return it from the function, or assign it to a Variable")));
 }
 
 }  // namespace

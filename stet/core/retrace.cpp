@@ -1,8 +1,8 @@
 #include "stet/core/retrace.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
-#include <iostream>
 #include <map>
 #include <optional>
 
@@ -209,7 +209,7 @@ struct Listener {
       listener = call;
     }
     if (!listener) {
-      if (is_news) std::cerr << event.explanation;
+      if (is_news) report(event.explanation);
       return;
     }
     std::string problem = "something that is no std::exception";
@@ -219,7 +219,7 @@ struct Listener {
       problem = error.what();
     } catch (...) {
     }
-    std::cerr << text("stet: the listener of ", name, " threw: ", problem, "\n", event.explanation);
+    report(text("stet: the listener of ", name, " threw: ", problem, "\n", event.explanation));
   }
 };
 Listener<RetraceEvent>& retrace_listener() {
@@ -279,5 +279,7 @@ void note_function_traced(const std::string& name, Where where) {
                      explanation_line("fix", "make the function once, outside of the loop, and call that one"))},
                true);
 }
+
+void report(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 }  // namespace stet

@@ -1,7 +1,7 @@
 #include "stet/keras/optimizer.h"
 
 #include <algorithm>
-#include <iostream>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -89,8 +89,10 @@ void warn(CustomOptimizer::State& state, const std::vector<Variable>& unused, Wh
       if (state.warned.insert(variable.id()).second) names.push_back(name_of(variable));
   }
   if (names.empty()) return;
-  std::cerr << text("stet: apply_gradients: there is no gradient for ", joined(names, ", "),
-                    ", on which the loss does not depend: left unchanged", at_line(where, ", at "), "\n");
+  const std::string warning =
+      text("stet: apply_gradients: there is no gradient for ", joined(names, ", "),
+           ", on which the loss does not depend: left unchanged", at_line(where, ", at "), "\n");
+  std::fputs(warning.c_str(), stderr);  // whole; std::cerr is not for several threads at once
 }
 
 }  // namespace
