@@ -310,4 +310,12 @@ void test(const SizeCheck& check, const Bindings& bindings) {
   throw problem;
 }
 
+bool test_if_known(const SizeCheck& check, const Bindings& bindings) {
+  for (const Dim* dim : {&check.fact.left, &check.fact.right})
+    for (int symbol : dim->symbols())
+      if (!bindings.find(symbol)) return false;
+  test(check, bindings);
+  return true;
+}
+
 }  // namespace stet

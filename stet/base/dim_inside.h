@@ -81,6 +81,8 @@ struct Division {
 STET_API std::vector<Division> symbolic_divisions(const Dim&);
 /// Tests a check with the sizes of a call; throws its Problem.
 STET_API void test(const SizeCheck&, const Bindings&);
+/// Tests it if all of its sizes are known; those of late sizes are while the program runs. False if they are not.
+STET_API bool test_if_known(const SizeCheck&, const Bindings&);
 
 /// Where symbols live. A trace is one; so is the eager path's one-node graph. Not thread-safe: one thread traces.
 class STET_API SymbolScope {
@@ -153,6 +155,8 @@ class STET_API RecordingScope : public SymbolScope {
   bool sizes_are_unknown() const override { return declared_unknown_; }
   /// Drops the latest checks: they were made on one side of a branch, and count there only.
   void keep_checks(std::size_t count) { drop_checks_from(count); }
+  /// A check that was dropped holds again.
+  void know_check(SizeCheck check) { add_check(std::move(check)); }
   /// From here on host code may not decide by sizes or read them (TraceError): they were declared to be unknown.
   void declare_unknown() { declared_unknown_ = true; }
 

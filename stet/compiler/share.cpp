@@ -72,7 +72,10 @@ Graph drop_dead(const Graph& old) {
   for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
   for (std::size_t id = 0; id < old.nodes.size(); ++id)
     if (has_effect(old.nodes[id])) needed[id] = true;
-  std::unordered_set<int> sizes;  // symbols that needed nodes need
+  std::unordered_set<int> sizes;  // symbols that needed nodes need, and what is checked whether it is used or not
+  for (const SizeCheck& check : old.checks)
+    for (const Dim* side : {&check.fact.left, &check.fact.right})
+      for (int symbol : side->symbols()) sizes.insert(symbol);
   for (std::size_t id = old.nodes.size(); id-- > 0;) {
     const Node& node = old.nodes[id];
     // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.

@@ -129,11 +129,7 @@ class Cut {
   std::vector<std::vector<bool>> dependencies() const {
     std::vector<std::vector<bool>> out(joint_.results.size() - forward_results_);
     for (std::size_t w = 0; w < weights_; ++w) {
-      std::vector<bool> reached(joint_.nodes.size(), false);
-      reached[static_cast<std::size_t>(joint_.inputs[arguments_ + w])] = true;
-      for (std::size_t id = 0; id < joint_.nodes.size(); ++id)
-        for (ValueId input : joint_.nodes[id].inputs)
-          if (reached[static_cast<std::size_t>(input)]) reached[id] = true;
+      std::vector<bool> reached = computed_from(arguments_ + w, arguments_ + w + 1);
       for (std::size_t g = 0; g < out.size(); ++g)
         out[g].push_back(reached[static_cast<std::size_t>(joint_.results[forward_results_ + g])]);
     }
@@ -149,10 +145,24 @@ class Cut {
   /// Is made anew where it is needed.
   bool is_free(ValueId id) const { return node(id).op == &constant_row || node(id).op == &size_row; }
 
+  /// By node: whether one of the inputs [begin, end) is in it.
+  std::vector<bool> computed_from(std::size_t begin, std::size_t end) const {
+    std::vector<bool> reached(joint_.nodes.size(), false);
+    for (std::size_t i = begin; i < end; ++i) reached[static_cast<std::size_t>(joint_.inputs[i])] = true;
+    for (std::size_t id = 0; id < joint_.nodes.size(); ++id)
+      for (ValueId input : joint_.nodes[id].inputs)
+        if (reached[static_cast<std::size_t>(input)]) reached[id] = true;
+    return reached;
+  }
+
   void find_forward() {
     in_forward_.assign(joint_.nodes.size(), false);
     std::vector<ValueId> open(joint_.results.begin(),
                               joint_.results.begin() + static_cast<std::ptrdiff_t>(forward_results_));
+    // What may raise does so in the call, unless it happens on the way back.
+    std::vector<bool> backward = computed_from(arguments_, arguments_ + weights_);
+    for (std::size_t id = 0; id < joint_.nodes.size(); ++id)
+      if (has_effect(joint_.nodes[id]) && !backward[id]) open.push_back(static_cast<ValueId>(id));
     while (!open.empty()) {
       ValueId id = open.back();
       open.pop_back();
@@ -383,12 +393,7 @@ void test_sizes(const Graph& graph, std::span<const Tensor> inputs) {
     for (int axis = 0; axis < shape.rank(); ++axis)
       if (std::optional<int> symbol = shape[axis].as_symbol()) bindings.bind(*symbol, inputs[i].node()->sizes[axis]);
   }
-  for (const InferCall::Check& check : graph.checks) {
-    bool known = true;
-    for (const Dim* side : {&check.fact.left, &check.fact.right})
-      for (int symbol : side->symbols()) known = known && bindings.find(symbol);
-    if (known) test(check, bindings);
-  }
+  for (const SizeCheck& check : graph.checks) test_if_known(check, bindings);
 }
 
 std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {

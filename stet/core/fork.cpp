@@ -18,13 +18,17 @@ namespace {
 constexpr std::size_t most_paths = 64;
 constexpr std::size_t most_decisions = 64;  // on one path: a loop that does not end takes one after the other
 
-/// The nodes of a part of a path, those of forked scopes as their branches.
-void flatten(const Path& path, std::size_t begin, std::size_t end, std::vector<ValueId>& out) {
+/// The nodes of a part of a path, those of forked scopes as their branches. A branch that can only raise belongs to a
+/// path that ends there; where host code caught what it raised, only what was recorded before it happened.
+void flatten(const Path& path, std::size_t begin, std::size_t end, const std::exception_ptr& error,
+             std::vector<ValueId>& out) {
   for (std::size_t i = begin; i < end; ++i) {
     if (path[i].kind == PathItem::node || path[i].kind == PathItem::hoisted) out.push_back(path[i].id);
     if (path[i].kind != PathItem::scope) continue;
-    flatten(path[i].inner->prefix, 0, path[i].inner->prefix.size(), out);
-    out.insert(out.end(), path[i].inner->tail.begin(), path[i].inner->tail.end());
+    const InnerScope& inner = *path[i].inner;
+    std::exception_ptr ends_here = i + 1 == path.size() ? error : nullptr;
+    flatten(inner.prefix, 0, inner.prefix.size(), ends_here, out);
+    if (!inner.raises || inner.raises == ends_here) out.insert(out.end(), inner.tail.begin(), inner.tail.end());
   }
 }
 
@@ -48,7 +52,7 @@ class BranchBuilder {
     const PathEnd& first = ends_[begin];
     Piece piece;
     if (depth == first.decisions.size()) {
-      flatten(first.path, position, first.path.size(), piece.nodes);
+      flatten(first.path, position, first.path.size(), first.error, piece.nodes);
       piece.results = results_[begin];
       piece.raises = first.error;
       piece.raised_text = first.error_text;
@@ -59,7 +63,7 @@ class BranchBuilder {
     while (middle < end && ends_[middle].decisions[depth].outcome == decision.outcome) ++middle;
     Piece yes = fold(begin, middle, depth + 1, decision.position), no = fold(middle, end, depth + 1, decision.position);
     if (!decision.outcome) std::swap(yes, no);
-    flatten(first.path, position, decision.position, piece.nodes);
+    flatten(first.path, position, decision.position, nullptr, piece.nodes);
     add_branch(decision.condition, yes, no, piece);
     if (yes.raises && no.raises) {
       piece.raises = yes.raises;
@@ -384,6 +388,7 @@ PathEnd ForkScope::run_path(const std::function<Leaves()>& body, Where where) {
   if (!decisions_.empty()) refuse_outer_watch(where);
   end.path = path_;
   end.decisions = decisions_;
+  end.readings = trace_.readings_;
   for (const auto& [id, variable] : trace_.variables_) {
     auto mark = variables_.find(id);
     ValueId before = mark == variables_.end() ? variable.initial : mark->second.current;
@@ -398,7 +403,7 @@ bool ForkScope::turn_last_decision() {
   while (!decisions_.empty() && decisions_.back().outcome != trace_.yes_first()) decisions_.pop_back();
   if (decisions_.empty()) return false;
   std::vector<ValueId> left;
-  flatten(path_, decisions_.back().position, path_.size(), left);
+  flatten(path_, decisions_.back().position, path_.size(), nullptr, left);
   trace_.bury(left);
   decisions_.back().outcome = !trace_.yes_first();
   return true;
@@ -467,7 +472,7 @@ void check_structure(const std::string& function, const PathEnd& a, const PathEn
 }  // namespace
 
 Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
-  const PathEnd* model = nullptr;
+  const PathEnd all_raise, *model = nullptr;
   std::set<std::uint64_t> written;
   for (const PathEnd& end : ends) {
     if (end.error) continue;
@@ -475,32 +480,43 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
     model = model ? model : &end;
     for (const auto& [id, value] : end.written) written.insert(id);
   }
-  if (!model) std::rethrow_exception(ends.front().error);
   auto forked = std::make_shared<InnerScope>();
+  if (!model) {
+    forked->raises = (trace_.yes_first() ? ends.front() : ends.back()).error;
+    model = &all_raise;
+  }
   forked->first_value = first_value_;
   forked->readings = readings_inside_;
   std::size_t first_decision = ends.front().decisions.front().position;
   forked->prefix.assign(ends.front().path.begin(),
                         ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
   std::vector<ValueId> before;
-  flatten(forked->prefix, 0, forked->prefix.size(), before);
-  // Written before the first decision, and left alone after it: no business of the branch.
+  flatten(forked->prefix, 0, forked->prefix.size(), nullptr, before);
+  // What is from before the first decision, and the same on every path, is no business of the branch.
+  // Except for constants that host code makes anew on every path.
+  auto is_common = [&](ValueId value, const auto& of) {
+    return !trace_.tensor_of(value).node()->made_in_trace &&
+           (was_there(value) || std::find(before.begin(), before.end(), value) != before.end()) &&
+           std::all_of(ends.begin(), ends.end(), [&](const PathEnd& end) { return end.error || of(end) == value; });
+  };
   for (const auto& [id, value] : model->written) {
-    bool early = was_there(value) || std::find(before.begin(), before.end(), value) != before.end();
-    for (const PathEnd& end : ends)
-      if (!end.error && early) {
-        auto own = end.written.find(id);
-        early = own != end.written.end() && own->second == value;
-      }
-    if (!early) continue;
+    auto written_on = [id = id](const PathEnd& end) {
+      auto own = end.written.find(id);
+      return own == end.written.end() ? -1 : own->second;
+    };
+    if (!is_common(value, written_on)) continue;
     written.erase(id);
     forked->written.emplace_back(id, value);
   }
+  std::vector<std::size_t> from_branch;  // among the tensors of the results
+  for (std::size_t r = 0; r < model->result_ids.size(); ++r)
+    if (model->result_ids[r] >= 0 &&
+        !is_common(model->result_ids[r], [r](const PathEnd& end) { return end.result_ids[r]; }))
+      from_branch.push_back(r);
   std::vector<std::vector<ValueId>> results(ends.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].error) continue;
-    for (ValueId id : ends[i].result_ids)
-      if (id >= 0) results[i].push_back(id);
+    for (std::size_t r : from_branch) results[i].push_back(ends[i].result_ids[r]);
     for (std::uint64_t id : written) {
       auto own = ends[i].written.find(id);
       results[i].push_back(own != ends[i].written.end() ? own->second : trace_.variables_.at(id).current);
@@ -512,23 +528,34 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   forked->branch = builder.last_branch;
   for (ValueId id : piece.results) forked->outputs.push_back(trace_.tensor_of(id));
   forked->results = model->results;
-  std::size_t next = 0;
+  std::size_t next = 0, tensor = 0;
   for (std::size_t i = 0; i < forked->results.size(); ++i) {
     Leaf& leaf = forked->results[i];
-    if (leaf.kind != Leaf::tensor || !leaf.value.defined()) continue;
+    if (leaf.kind != Leaf::tensor || model->result_ids[tensor++] < 0) continue;
     // A number on all sides is a number; beside a tensor of its type on another side it is that tensor's equal.
     bool number = std::all_of(ends.begin(), ends.end(),
                               [&](const PathEnd& end) { return end.error || end.results[i].value.node()->weak; });
-    leaf.value = forked->outputs[next++];
+    bool common = next >= from_branch.size() || from_branch[next] != tensor - 1;
+    if (common && number) continue;
+    leaf.value = common ? trace_.tensor_of(model->result_ids[tensor - 1]) : forked->outputs[next++];
     if (number) creation::as_number(leaf.value);
   }
   for (std::uint64_t id : written) forked->written.emplace_back(id, piece.results[next++]);
   if (outer_ && trace_.repeats_sides()) repeat(ends, *forked, where);
+  // The next reading is not one of any path, whichever was run last.
+  for (const PathEnd& end : ends)
+    for (const auto& [what, count] : end.readings)
+      forked->reading_counts[what] = std::max(forked->reading_counts[what], count);
+  trace_.readings_ = forked->reading_counts;
   forked->last = std::move(ends.back());
   forked->last.results.clear();
   forget_sides();
-  trace_.publish(*forked);
   if (outer_) outer_->add({.kind = PathItem::scope, .inner = forked});
+  if (forked->raises) {
+    trace_.bury(forked->tail);  // the paths that end in it have it
+    std::rethrow_exception(forked->raises);
+  }
+  trace_.publish(*forked);
   return forked->results;
 }
 
@@ -570,6 +597,7 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
   if (!known.forked()) return results;
   restore(tapes_at_decision_);
   forget_sides();
+  trace_.readings_ = known.reading_counts;
   return known.results;
 }
 
@@ -589,8 +617,9 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
   }
   // What it recorded is as open as what stands around it; when the inner scope ended, it was buried again.
   std::vector<ValueId> recorded;
-  flatten(inner->prefix, 0, inner->prefix.size(), recorded);
+  flatten(inner->prefix, 0, inner->prefix.size(), nullptr, recorded);
   for (ValueId id : recorded) innermost_->dig_up(id);
+  if (inner->raises) std::rethrow_exception(inner->raises);
   if (inner->forked()) {
     for (ValueId id : inner->tail) innermost_->dig_up(id);
     publish(*inner);

@@ -54,6 +54,7 @@ struct PathEnd {
   Leaves results;
   std::vector<ValueId> result_ids;  // of the tensors among the results; -1 for undefined ones
   std::unordered_map<std::uint64_t, ValueId> written;
+  ReadingCounts readings;    // up to there
   std::exception_ptr error;  // the path ends in it
   std::string error_text;
 };
@@ -67,10 +68,12 @@ struct InnerScope {
   std::size_t first_value;    // of those made inside
   // Of one that forked:
   ValueId branch = -1;
+  std::exception_ptr raises;  // all of its paths do: what host code around it gets
   Leaves results;
   std::vector<Tensor> outputs;  // of the branch
   std::vector<std::pair<std::uint64_t, ValueId>> written;
   std::set<ValueId> readings;  // of Variables, that stand outside for what was read inside
+  ReadingCounts reading_counts;
 };
 
 /// A scope while its body runs.
@@ -155,7 +158,7 @@ class ForkScope {
   std::map<const TensorNode*, ValueId> watched_;
   std::set<const TensorNode*> met_;
   std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_;
-  std::map<std::pair<std::uint64_t, ValueId>, int> readings_;
+  ReadingCounts readings_;
   std::unordered_map<std::uint64_t, VariableMark> variables_;
   std::vector<TapeMark> tapes_;
   std::vector<TapeMark> tapes_at_decision_;  // at the first one of this run

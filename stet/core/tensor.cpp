@@ -384,7 +384,7 @@ Tensor filled(const Shape& shape, DType dtype, const void* element, const char* 
       fill(std::uint64_t{});
       break;
   }
-  return dense_tensor(dtype, sizes, std::move(buffer));
+  return creation::made_here(dtype, sizes, std::move(buffer));
 }
 
 }  // namespace
@@ -444,7 +444,7 @@ Tensor arange(const Dim& count, Where where) {
   auto* to = reinterpret_cast<std::int64_t*>(buffer.data());
   for (std::int64_t i = 0; i < n; ++i) to[i] = i;
   std::int64_t sizes[] = {n};
-  return dense_tensor(DType::i64, sizes, std::move(buffer));
+  return creation::made_here(DType::i64, sizes, std::move(buffer));
 }
 
 std::string type_text(const Tensor& tensor) {

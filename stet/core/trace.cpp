@@ -139,23 +139,39 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
     if (innermost_) innermost_->add({.kind = PathItem::capture, .id = known, .captured = packed(tensor, where)});
     return known;
   }
-  ValueType type{node.dtype, node.shape()};
   Tensor dense = packed(tensor, where);
-  ValueId id;
+  ValueId unknown = -1, &id = node.made_in_trace ? constant_like(dense) : unknown;
+  if (id < 0) {
+    id = add_captured(tensor, dense);
+    know_as(id, tensor);
+  }
+  captured_.emplace(&node, id);
+  alive_.push_back(tensor);
+  if (innermost_) innermost_->add({.kind = PathItem::capture, .id = id, .captured = dense});
+  return id;
+}
+
+ValueId& Trace::constant_like(const Tensor& dense) {
+  const TensorNode& node = *dense.node();
+  auto bytes = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
+  std::size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(node.data), bytes});
+  auto [begin, end] = made_constants_.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (same_elements(it->second.elements, dense)) return it->second.id;
+  return made_constants_.emplace(hash, MadeConstant{-1, dense})->second.id;
+}
+
+ValueId Trace::add_captured(const Tensor& tensor, const Tensor& dense) {
+  const TensorNode& node = *tensor.node();
+  ValueType type{node.dtype, node.shape()};
   // What was made outside may be watched by a tape outside: it stays an input, whatever its size.
   bool could_be_watched = is_floating(node.dtype) && !node.made_in_trace;
   if (node.element_count() <= most_constant_elements && !could_be_watched) {
     auto count = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
-    id = graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), count));
-  } else {
-    id = graph.add_input(std::move(type));
-    hidden.push_back({{}, dense, tensor});
+    return graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), count));
   }
-  captured_.emplace(&node, id);
-  alive_.push_back(tensor);
-  know_as(id, tensor);
-  if (innermost_) innermost_->add({.kind = PathItem::capture, .id = id, .captured = dense});
-  return id;
+  hidden.push_back({{}, dense, tensor});
+  return graph.add_input(std::move(type));
 }
 
 void Trace::note_watched(const Tensor& tensor, Where where) {
@@ -201,10 +217,16 @@ std::vector<Where> Trace::left_behind() {
 
 ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where) {
   if (innermost_)
-    if (ValueId again = innermost_->replayed(op, inputs, attributes, where); again >= 0) return again;
-  std::size_t before = graph.checks.size();
+    if (ValueId again = innermost_->replayed(op, inputs, attributes, where); again >= 0) {
+      // What follows is told of its checks as it was the last time.
+      if (auto range = checks_of_.find(again); range != checks_of_.end())
+        for (std::size_t i = range->second.known; i < range->second.end; ++i) symbols_->know_check(graph.checks[i]);
+      return again;
+    }
+  std::size_t before = graph.checks.size(), known = symbols_->checks().size();
   ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
-  if (graph.checks.size() > before) checks_of_[id] = {before, graph.checks.size()};
+  known = graph.checks.size() - (symbols_->checks().size() - known);
+  if (graph.checks.size() > before) checks_of_[id] = {before, known, graph.checks.size()};
   // When a check fails, a whole program has run so far: the message says which op it was.
   graph.nodes[static_cast<std::size_t>(id)].caller = frame_caller();
   for (std::size_t i = before; i < graph.checks.size(); ++i) {
@@ -309,12 +331,21 @@ class Replay {
         values_[id] = value_of(node);
       if (node.op->kind == Kind::late) learn_sizes(node, values_[id]);
     }
+    test_late_sizes();
     std::vector<Tensor> out;
     for (ValueId id : graph_.results) out.push_back(at(id));
     return out;
   }
 
  private:
+  /// Ops check the sizes that they are called with; these are of ops that nobody needs.
+  void test_late_sizes() const {
+    Bindings known;
+    for (std::size_t i = 0; i < sizes_.size(); ++i)
+      if (sizes_[i].is_constant()) known.bind(static_cast<int>(i), sizes_[i].constant());
+    for (const SizeCheck& check : graph_.checks) test_if_known(check, known);
+  }
+
   const Tensor& at(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
 
   /// A size that depends on values is known now.

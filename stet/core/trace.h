@@ -63,6 +63,7 @@ struct Reading {
   int nth;
   auto operator<=>(const Reading&) const = default;
 };
+using ReadingCounts = std::map<std::pair<std::uint64_t, ValueId>, int>;  // by Variable and value
 
 class RecordingScope;  // base/dim_inside.h
 class OpenScope;
@@ -146,6 +147,9 @@ class Trace {
   /// Every node goes through here: on the part of a path that is run again, it must be the node of the last time.
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where);
   ValueId capture(const Tensor& tensor, Where where);
+  ValueId add_captured(const Tensor& tensor, const Tensor& dense);
+  /// Host code that is run again makes its constants anew: those with equal elements are one value. -1: the first one.
+  ValueId& constant_like(const Tensor& dense);
   ValueId plain_reading(ValueId value, std::uint64_t variable, Attributes attributes);
   void know_as(ValueId id, const Tensor& tensor);
   /// What a scope that forked leaves behind: writes to Variables, and one record on the tapes outside of it.
@@ -158,21 +162,27 @@ class Trace {
   const bool yes_first_;
   ForkScope* innermost_ = nullptr;
   struct CheckRange {
-    std::size_t begin, end;
+    std::size_t begin, known;  // from `known` on the scope of sizes knows them too
+    std::size_t end;
   };
   std::unordered_map<ValueId, CheckRange> checks_of_;   // by node, of graph.checks
   std::vector<char> buried_;                            // by node: it lies inside a branch that has been closed
   std::vector<Tensor> tensors_;                         // by value
   std::unordered_map<std::string, ValueId> constants_;  // numbers, by type and bytes
+  struct MadeConstant {
+    ValueId id;
+    Tensor elements;
+  };
+  std::unordered_multimap<std::size_t, MadeConstant> made_constants_;  // while tracing, by hash
   std::unordered_map<std::uint64_t, TracedVariable> variables_;
   std::unordered_map<std::uint64_t, ValueId> first_value_;  // of each Variable: no scope holds it inside
   std::vector<std::uint64_t> variable_order_;               // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;
-  std::set<const TensorNode*> met_;                            // captured ones that this path has used
+  std::set<const TensorNode*> met_;                                      // captured ones that this path has used
   std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_;  // without tapes, on this path
-  std::vector<Tensor> alive_;                                  // captured ones, so that their addresses stay theirs
-  std::map<const TensorNode*, ValueId> watched_;               // captured ones, on this path
-  std::map<std::pair<std::uint64_t, ValueId>, int> readings_;  // of a Variable and its value, on this path
+  std::vector<Tensor> alive_;                     // captured ones, so that their addresses stay theirs
+  std::map<const TensorNode*, ValueId> watched_;  // captured ones, on this path
+  ReadingCounts readings_;                        // on this path
 };
 
 /// The trace open on this thread, or null.

@@ -215,7 +215,7 @@ bool has_effect(const Node& node) {
   if (node.op->kind != Kind::branch) return false;
   const auto& branch = node.attributes.as<BranchAttributes>();
   for (const GraphPointer& child : {branch.yes, branch.no}) {
-    if (child->raises) return true;
+    if (child->raises || !child->checks.empty()) return true;
     for (const Node& inner : child->nodes)
       if (has_effect(inner)) return true;
   }

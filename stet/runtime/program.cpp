@@ -41,14 +41,6 @@ bool equal_everywhere(const Dim& dim, std::int64_t size, const Bindings& binding
   return dim.is_constant() || dim.as_symbol() || dim.evaluate(bindings) == size;
 }
 
-/// Are all symbols of a fact bound? Those of late sizes are bound while the program runs.
-bool has_values(const Fact& fact, const Bindings& bindings) {
-  for (const Dim* dim : {&fact.left, &fact.right})
-    for (int symbol : dim->symbols())
-      if (!bindings.find(symbol)) return false;
-  return true;
-}
-
 }  // namespace
 
 std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given,
@@ -163,8 +155,7 @@ std::size_t plan_memory(std::span<PlannedBlock> blocks) {
 }
 
 std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
-  for (const SizeCheck& check : checks)
-    if (has_values(check.fact, bindings)) test(check, bindings);  // not of late sizes, or of those that nobody needs
+  for (const SizeCheck& check : checks) test_if_known(check, bindings);
   auto bound = std::make_shared<BoundProgram>();
   bound->program_ = shared_from_this();
   bound->bindings_ = std::move(bindings);
@@ -257,7 +248,7 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
   // Checks of sizes that are not known yet: tested as soon as they are, before anything is read by them.
   std::vector<const SizeCheck*> waiting;
   for (const SizeCheck& check : program.checks)
-    if (!has_values(check.fact, bindings)) waiting.push_back(&check);
+    if (!test_if_known(check, bindings)) waiting.push_back(&check);
   std::size_t next_late = 0;
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = *program.steps[s];
@@ -266,11 +257,7 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
       bindings.bind(size.symbol, *static_cast<const std::int64_t*>(table[static_cast<std::size_t>(size.buffer)]));
-      std::erase_if(waiting, [&](const SizeCheck* check) {
-        if (!has_values(check->fact, bindings)) return false;
-        test(*check, bindings);
-        return true;
-      });
+      std::erase_if(waiting, [&](const SizeCheck* check) { return test_if_known(*check, bindings); });
     }
   }
   if (program.raises) std::rethrow_exception(program.raises);

@@ -1,5 +1,5 @@
 // Small programs that decide by values and write Variables, call functions or keep host values: traced they do what
-// they do eagerly. A test named DISABLED_ fails for a reason that is known and not mended yet.
+// they do eagerly.
 #include <gtest/gtest.h>
 #include <stet/stet.h>
 
@@ -228,7 +228,7 @@ TEST(NestedFunctions, ForkAfterForkInsideAnother) {
   expect_same_nested(make, mixed());
 }
 
-TEST(NestedFunctions, DISABLED_DrawsInAScopeOnOneSideThenInALayer) {
+TEST(NestedFunctions, DrawsInAScopeOnOneSideThenInALayer) {
   struct Noise : keras::CustomLayer {
     Tensor call(const Tensor& x, const keras::Context&) override { return x + random::normal({}); }
   };
@@ -247,7 +247,7 @@ TEST(NestedFunctions, DISABLED_DrawsInAScopeOnOneSideThenInALayer) {
       mixed());
 }
 
-TEST(NestedFunctions, DISABLED_ALayerWithAScopeOnOneSideOfAnInnerFunction) {
+TEST(NestedFunctions, ALayerWithAScopeOnOneSideOfAnInnerFunction) {
   struct Scoped : keras::CustomLayer {
     Tensor c = full({20}, 0.5);
     Tensor call(const Tensor& x, const keras::Context&) override {
@@ -266,7 +266,7 @@ TEST(NestedFunctions, DISABLED_ALayerWithAScopeOnOneSideOfAnInnerFunction) {
       mixed());
 }
 
-TEST(NestedFunctions, DISABLED_ALayerThatWritesOnOneSideOfAnInnerFunction) {
+TEST(NestedFunctions, ALayerThatWritesOnOneSideOfAnInnerFunction) {
   struct Counting : keras::CustomLayer {
     Variable count{zeros({})};
     STET_MEMBERS(count)

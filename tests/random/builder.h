@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "program.h"
 
@@ -31,6 +32,10 @@ class Builder {
   Program program;
   Features features;
   Sight* sight = nullptr;
+  /// Values that came out of a scope, a cond, a layer or a function: eagerly such a value may be the very tensor that
+  /// went in, traced it is one of its own. And two readings of a Variable are one tensor if no tape records. So nobody
+  /// watches them, or asks for gradients by them.
+  std::set<int> given;
 
   std::int64_t below(std::int64_t n) {
     return n <= 0 ? 0 : static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));

@@ -15,7 +15,7 @@ struct Difference {
 };
 
 struct Counts {
-  std::int64_t programs = 0, calls = 0, compared_with_reference = 0, errors_on_both_sides = 0;
+  std::int64_t programs = 0, calls = 0, compared_with_reference = 0, errors_on_both_sides = 0, refused = 0;
 };
 
 /// Runs the program in the given way and says how eager and traced, or eager and the reference, differ.

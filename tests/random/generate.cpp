@@ -180,7 +180,14 @@ class Generator {
     return true;
   }
   void place(Block& block, Sight& sight, Statement s) {
-    for (int id : s.outputs) sight.values.push_back(id);
+    using enum Statement::Kind;
+    for (std::size_t i = 0; i < s.outputs.size(); ++i) {
+      sight.values.push_back(s.outputs[i]);
+      bool given = s.kind == read || s.kind == scope || s.kind == cond || s.kind == layer || s.kind == call;
+      for (const Block& inner : s.blocks)
+        given = given || (i < inner.results.size() && b_.given.contains(inner.results[i]));
+      if (given) b_.given.insert(s.outputs[i]);
+    }
     block.statements.push_back(std::move(s));
   }
 
@@ -376,7 +383,7 @@ class Generator {
     b_.sight = &inner;
     Block& block = s.blocks[0];
     for (std::int64_t i = b_.below(3); i >= 0; --i) {
-      int x = b_.pick_real();
+      int x = b_.pick([&](int id) { return b_.real(id) && !b_.given.contains(id); });
       if (x < 0) continue;
       Statement watch;
       watch.kind = Statement::watch;
@@ -411,7 +418,7 @@ class Generator {
     s.inputs = {target};
     std::vector<int> sources = tape.sources;
     if (b_.chance(0.3)) {
-      int more = b_.pick([&](int id) { return b_.real(id) && !b_.has_late(b_.type(id)); });
+      int more = b_.pick([&](int id) { return b_.real(id) && !b_.has_late(b_.type(id)) && !b_.given.contains(id); });
       if (more >= 0) sources.push_back(more);
     }
     for (int id : sources)

@@ -38,6 +38,10 @@ constexpr std::uint64_t regressions[] = {
     16934044424796929713u,
     13566731111258911605u,
     11319972279577420103u,
+    3016707224458725919u,
+    12831953098414350301u,
+    1980228137581506533u,
+    9787489183289687755u,
 };
 
 struct Options {
@@ -85,7 +89,8 @@ class Session {
       try_one(generate(mixed(options_.seed + i) | 1, options_.features), false);
     std::cout << "random programs: seed " << options_.seed << ", " << counts_.programs << " programs, " << counts_.calls
               << " calls compared, " << counts_.compared_with_reference << " with the reference, "
-              << counts_.errors_on_both_sides << " errors alike, " << failures_ << " differences" << std::endl;
+              << counts_.errors_on_both_sides << " errors alike, " << counts_.refused << " refused, " << failures_
+              << " differences" << std::endl;
     return failures_ > 0;
   }
 

@@ -80,7 +80,8 @@ class Interpreter {
     for (int level = 0; level < levels; ++level) {
       const Seed& seed = seeds_[level];
       if (!seed.active || !(tracked(a) & (1 << level))) continue;
-      bool is_source = seed.variable >= 0 ? a.variable == seed.variable : a.serial == seed.serial;
+      bool is_source =
+          seed.variable >= 0 ? a.variable == seed.variable && (a.tracked & (1 << level)) : a.serial == seed.serial;
       if (!is_source) continue;
       out.depends |= 1 << level;
       if (seed.element < static_cast<std::int64_t>(out.values.size())) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <stdexcept>
 
 namespace stet::random_programs {
 namespace {
@@ -131,12 +132,14 @@ const std::map<std::string, Two>& binary_rows() {
       {"pow", [](const Real& x, const Real& y, const Array&, bool) { return exponential(logarithm(x) * y); }},
       {"floor_divide",
        [](const Real& x, const Real& y, const Array& a, bool same) {
+         if (!a.real && plain(y) == 0) return Real(0);
          double q = plain(x) / plain(y);
          if (!same) decide(a, q, std::round(q));
          return step(std::floor(q));
        }},
       {"mod",
        [](const Real& x, const Real& y, const Array& a, bool same) {
+         if (!a.real && plain(y) == 0) return Real(0);
          double q = plain(x) / plain(y);
          if (!same) decide(a, q, std::round(q));
          return x - Real(std::floor(q)) * y;
@@ -404,7 +407,10 @@ const std::map<std::string, Evaluate>& layout_rows() {
       {"argmax", [](const Statement& s, In in, const Sizes&) { return position(s.name, in[0]); }},
       {"argmin", [](const Statement& s, In in, const Sizes&) { return position(s.name, in[0]); }},
       {"reshape",
-       [](const Statement&, In in, const Sizes&) {
+       [](const Statement& s, In in, const Sizes& sizes) {
+         bool inferred = s.numbers[0] != 0;
+         if (inferred && std::find(sizes.begin(), sizes.end(), 0) != sizes.end())
+           throw std::domain_error("-1 beside a size of 0");
          Array out = in[0];
          std::int64_t last = out.sizes.back();
          out.sizes.pop_back();

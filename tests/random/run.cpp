@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <thread>
 
@@ -43,9 +44,21 @@ struct Instance::Machine {
     }
   }
 
-  /// A Dense layer that does not wait for its first call.
+  static bool branches(const Block& block) {
+    return std::any_of(block.statements.begin(), block.statements.end(), [](const Statement& s) {
+      return s.kind == Statement::decide || s.kind == Statement::cond ||
+             std::any_of(s.blocks.begin(), s.blocks.end(), branches);
+    });
+  }
+  /// A Dense layer that does not wait for its first call: where there are branches, that may be on a side that is
+  /// traced long before it is taken.
   bool built_at_once(std::size_t layer) const {
-    return layer < p.layers.size() && p.layers[layer].kind == LayerPart::dense && p.seed / 2 % 2 == 0;
+    auto routine_branches = [](const Routine& r) { return branches(r.body); };
+    bool may_wait = p.seed / 2 % 2 && !branches(p.body) &&
+                    std::none_of(p.functions.begin(), p.functions.end(), routine_branches) &&
+                    std::none_of(p.layers.begin(), p.layers.end(),
+                                 [&](const LayerPart& part) { return routine_branches(part.routine); });
+    return layer < p.layers.size() && p.layers[layer].kind == LayerPart::dense && !may_wait;
   }
 
   Environment fresh() const {
