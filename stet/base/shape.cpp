@@ -286,12 +286,12 @@ Broadcast broadcast(std::span<const Shape> operands, const Reason& reason) {
 }
 
 bool is_repeated(const Dim& from, const Dim& to, const Reason& reason) {
-  // To 1 nothing is repeated, and only 1 fits.
-  if (to.is_constant(1) && require(from, Relation::equal, 1, reason)) return false;
   const Pairing pairing = from.is_constant() && to.is_constant() ? (from.constant() == to.constant() ? Pairing::equal
                                                                     : from.constant() == 1 ? Pairing::first_repeated
                                                                                            : Pairing::misfit)
                                                                  : pair(from, to, reason);
+  // To 1 nothing is repeated, and only 1 fits.
+  if (pairing == Pairing::second_repeated && require(from, Relation::equal, 1, reason)) return false;
   if (pairing == Pairing::misfit || pairing == Pairing::second_repeated)
     throw Problem(text("sizes ", size_text(from), " and ", size_text(to), " differ"),
                   "only axes of size 1 can be repeated");
@@ -407,6 +407,36 @@ Contraction contract(const Shape& left, bool transpose_left, const Shape& right,
           batch.operands[1],
           m,
           n,
+          better_known(left_k, right_k)};
+}
+
+namespace {
+
+/// Leading axes of an operand of a product, as its batch repeats them.
+AxisMap batch_axes(const Shape& operand, const Shape& result) {
+  AxisMap map;
+  map.rank = result.rank() - 2;
+  const int missing = result.rank() - operand.rank();
+  for (int axis = 0; axis < map.rank; ++axis) {
+    bool repeats = axis < missing;
+    if (!repeats && prove_equal(operand[axis - missing], result[axis]) != Proof::yes)
+      repeats = prove(operand[axis - missing], Relation::equal, 1) == Proof::yes;
+    map.axes[static_cast<std::size_t>(axis)] = static_cast<std::int8_t>(repeats ? -1 : axis - missing);
+  }
+  return map;
+}
+
+}  // namespace
+
+Contraction contraction_of(const Shape& left, bool transpose_left, const Shape& right, bool transpose_right,
+                           const Shape& result) {
+  const Dim &left_k = left[transpose_left ? -2 : -1], &right_k = right[transpose_right ? -1 : -2];
+  return {result,
+          Shape(result.dims().first(static_cast<std::size_t>(result.rank() - 2))),
+          batch_axes(left, result),
+          batch_axes(right, result),
+          result[-2],
+          result[-1],
           better_known(left_k, right_k)};
 }
 

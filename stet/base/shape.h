@@ -172,6 +172,9 @@ struct Contraction {
   Dim m, n, k;
 };
 Contraction contract(const Shape& left, bool transpose_left, const Shape& right, bool transpose_right, const Reason&);
+/// The same of operands that were found to fit: `result` is known, and nothing is asked.
+Contraction contraction_of(const Shape& left, bool transpose_left, const Shape& right, bool transpose_right,
+                           const Shape& result);
 
 /// (size - 1) * dilation + 1, the size with zeros between its elements; an empty one stays empty.
 Dim dilated_size(const Dim& size, std::int64_t dilation);

@@ -139,8 +139,8 @@ void lower_integer(LowerCall& call, const Contraction& shape, const ContractAttr
 
 void lower_contract(LowerCall& call) {
   const auto& attributes = call.attributes<ContractAttributes>();
-  Contraction shape = contract(call.in(0).shape, attributes.transpose_left, call.in(1).shape,
-                               attributes.transpose_right, {call.node().op->name, "sizes", call.node().where});
+  Contraction shape = contraction_of(call.in(0).shape, attributes.transpose_left, call.in(1).shape,
+                                     attributes.transpose_right, call.out().shape);
   if (is_floating(call.in(0).dtype))
     lower_floating(call, shape, attributes);
   else

@@ -109,18 +109,19 @@ class BranchBuilder {
 
   bool is_constant(ValueId id) const { return trace_.graph.node(id).op == &constant_row; }
 
-  /// What the two use from outside, in the order of the program. Constants go inside.
+  /// What the two use from outside, in the order in which they use it. Constants go inside.
   std::vector<ValueId> captured(const Piece& yes, const Piece& no) const {
-    std::set<ValueId> used, own;
-    for (const Piece* piece : {&yes, &no}) {
-      own.insert(piece->nodes.begin(), piece->nodes.end());
-      for (ValueId id : piece->nodes)
-        for (ValueId input : trace_.graph.node(id).inputs) used.insert(input);
-      used.insert(piece->results.begin(), piece->results.end());
-    }
+    std::set<ValueId> inside;
+    for (const Piece* piece : {&yes, &no}) inside.insert(piece->nodes.begin(), piece->nodes.end());
     std::vector<ValueId> out;
-    for (ValueId id : used)
-      if (!own.contains(id) && !is_constant(id)) out.push_back(id);
+    auto use = [&](const std::vector<ValueId>& used) {
+      for (ValueId id : used)
+        if (!is_constant(id) && inside.insert(id).second) out.push_back(id);
+    };
+    for (const Piece* piece : {&yes, &no}) {
+      for (ValueId id : piece->nodes) use(trace_.graph.node(id).inputs);
+      use(piece->results);
+    }
     return out;
   }
 
@@ -160,7 +161,8 @@ class BranchBuilder {
                        [&](int symbol) { return symbol >= symbols_before_ && !trace_.symbols_->symbol_hint(symbol); });
   }
 
-  /// The type of a result that both sides give. Sizes that differ are known when the side is.
+  /// The type of a result that both sides give. Sizes that are equal in this call are taken to be so in all that this
+  /// trace is for; others are known when the side is.
   ValueType common_type(ValueId yes, ValueId no) {
     const ValueType &a = trace_.graph.type(yes), &b = trace_.graph.type(no);
     if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank())
@@ -170,10 +172,23 @@ class BranchBuilder {
           {}, "give both the same dtype and rank, with cast or reshape"));
     ValueType out{a.dtype, {}};
     for (int axis = 0; axis < a.shape.rank(); ++axis) {
-      bool common = prove_equal(a.shape[axis], b.shape[axis]) == Proof::yes && !found_inside(a.shape[axis]);
-      out.shape.push_back(common ? a.shape[axis] : trace_.symbols_->symbol("side", std::nullopt));
+      const Dim &x = a.shape[axis], &y = b.shape[axis];
+      bool common = !found_inside(x) && !found_inside(y) && are_equal(x, y, yes, no);
+      out.shape.push_back(!common ? trace_.symbols_->symbol("side", std::nullopt) : y.is_constant() ? y : x);
     }
     return out;
+  }
+
+  bool are_equal(const Dim& x, const Dim& y, ValueId yes, ValueId no) {
+    if (prove_equal(x, y) == Proof::yes) return true;
+    if (!x.hint() || !y.hint() || trace_.symbols_->sizes_are_unknown()) return false;
+    if (x.hint() != y.hint()) {
+      trace_.apart.push_back({x, Relation::not_equal, y, {}});
+      return false;
+    }
+    Where where = trace_.graph.node(no).where;
+    if (!where.known()) where = trace_.graph.node(yes).where;
+    return trace_.symbols_->require(x, Relation::equal, y, {"if", "sizes of both sides", where});
   }
 
   Trace& trace_;
@@ -286,6 +301,7 @@ void ForkScope::mark_first_decision() {
   watched_at_decision_ = trace_.watched_;
   met_at_decision_ = trace_.met_;
   plain_readings_at_decision_ = trace_.plain_readings_;
+  checks_at_decision_ = trace_.symbols_->checks().size();
 }
 
 /// What a tape follows from a decision on is a matter of one side, but the tape is outside of both.
@@ -334,7 +350,7 @@ void ForkScope::check_limits(ValueId condition) const {
                               line, "put parts that decide by themselves into stet::scope(f), or use where(c, a, b)"));
 }
 
-void ForkScope::restore(const std::vector<TapeMark>& tapes) {
+void ForkScope::restore(const std::vector<TapeMark>& tapes, std::size_t checks) {
   for (auto& [id, variable] : trace_.variables_) {
     auto mark = variables_.find(id);
     variable.current = mark == variables_.end() ? variable.initial : mark->second.current;
@@ -344,7 +360,7 @@ void ForkScope::restore(const std::vector<TapeMark>& tapes) {
   trace_.met_ = met_;
   trace_.plain_readings_ = plain_readings_;
   return_tapes_to(tapes);
-  trace_.symbols_->keep_checks(checks_);
+  trace_.symbols_->keep_checks(checks);
 }
 
 void ForkScope::forget_sides() {
@@ -424,7 +440,10 @@ Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
     ends.push_back(std::move(end));
     ends_ = ends.size();
     bool more = turn_last_decision();
-    restore(more ? tapes_ : tapes_at_decision_);
+    if (more)
+      restore(tapes_, checks_);
+    else
+      restore(tapes_at_decision_, checks_at_decision_);
     if (!more) break;
     if (ends_ >= most_paths) check_limits(decisions_.back().condition);
     begin_run(decisions_.back().position);
@@ -595,7 +614,7 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
     if (!known.last.error || !known.forked()) throw;
   }
   if (!known.forked()) return results;
-  restore(tapes_at_decision_);
+  restore(tapes_at_decision_, checks_at_decision_);
   forget_sides();
   trace_.readings_ = known.reading_counts;
   return known.results;
@@ -704,14 +723,27 @@ Graph Trace::finished() {
 
 namespace {
 
-/// By input of a side: whether a result whose gradient is asked for is computed from it.
-std::vector<bool> inputs_reached(const Graph& side, const std::vector<Tensor>& ds) {
+/// By input of a side: whether a result that is asked for is computed from it, by way of floating values.
+std::vector<bool> inputs_reached(const Graph& side, const std::vector<bool>& asked) {
   std::vector<bool> reached(side.nodes.size(), false);
-  for (std::size_t r = 0; r < side.results.size() && r < ds.size(); ++r)
-    if (ds[r].defined()) reached[static_cast<std::size_t>(side.results[r])] = true;
-  for (std::size_t id = side.nodes.size(); id-- > 0;)
-    if (reached[id])
-      for (ValueId input : side.nodes[id].inputs) reached[static_cast<std::size_t>(input)] = true;
+  for (std::size_t r = 0; r < side.results.size() && r < asked.size(); ++r)
+    if (asked[r]) reached[static_cast<std::size_t>(side.results[r])] = true;
+  for (std::size_t id = side.nodes.size(); id-- > 0;) {
+    const Node& node = side.nodes[id];
+    if (!reached[id]) continue;
+    std::vector<bool> used(node.inputs.size(), true);
+    if (node.op->kind == Kind::branch) {
+      const auto& branch = node.attributes.as<BranchAttributes>();
+      const std::vector<bool> all(node.results.size(), true);
+      std::vector<bool> yes = inputs_reached(*branch.yes, all), no = inputs_reached(*branch.no, all);
+      for (std::size_t i = 1; i < used.size(); ++i) used[i] = yes[i - 1] || no[i - 1];
+    }
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      const std::vector<ValueType>& types = side.node(node.inputs[i]).results;
+      if (used[i] && (types.size() > 1 || is_floating(types[0].dtype)))
+        reached[static_cast<std::size_t>(node.inputs[i])] = true;
+    }
+  }
   std::vector<bool> out;
   for (ValueId id : side.inputs) out.push_back(reached[static_cast<std::size_t>(id)]);
   return out;
@@ -722,7 +754,9 @@ std::vector<bool> inputs_reached(const Graph& side, const std::vector<Tensor>& d
 void branch_gradient(GradientCall& call) {
   const auto& branch = call.attributes<BranchAttributes>();
   // Zeros for what neither side computes from would be zeros times whatever was computed before.
-  std::vector<bool> yes = inputs_reached(*branch.yes, call.ds()), no = inputs_reached(*branch.no, call.ds());
+  std::vector<bool> asked;
+  for (const Tensor& d : call.ds()) asked.push_back(d.defined());
+  std::vector<bool> yes = inputs_reached(*branch.yes, asked), no = inputs_reached(*branch.no, asked);
   auto wants = [&](int i) {
     auto at = static_cast<std::size_t>(i - 1);
     return call.wants(i) && (yes[at] || no[at]);

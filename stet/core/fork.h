@@ -127,7 +127,7 @@ class ForkScope {
   void begin_run(std::size_t prefix);
   PathEnd run_path(const std::function<Leaves()>& body, Where where);
   bool turn_last_decision();
-  void restore(const std::vector<TapeMark>& tapes);
+  void restore(const std::vector<TapeMark>& tapes, std::size_t checks);
   /// After the sides: what was met and watched on one of them is not, for what follows.
   void forget_sides();
   void mark_first_decision();
@@ -156,14 +156,15 @@ class ForkScope {
   // As it was when the scope began.
   std::size_t first_value_;
   std::map<const TensorNode*, ValueId> watched_;
-  std::set<const TensorNode*> met_;
+  std::set<ValueId> met_;
   std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_;
   ReadingCounts readings_;
   std::unordered_map<std::uint64_t, VariableMark> variables_;
   std::vector<TapeMark> tapes_;
   std::vector<TapeMark> tapes_at_decision_;  // at the first one of this run
+  std::size_t checks_at_decision_ = 0;
   std::map<const TensorNode*, ValueId> watched_at_decision_;
-  std::set<const TensorNode*> met_at_decision_;
+  std::set<ValueId> met_at_decision_;
   std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_at_decision_;
   std::size_t checks_;
   int symbols_;

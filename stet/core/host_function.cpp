@@ -63,6 +63,7 @@ TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners,
   if (!options_.signature.empty()) trace.symbols().declare_unknown();
   Leaves results = trace.run_scope([&] { return body(traced); }, where);
   if (settings.created) *settings.created = trace.created.size();
+  out.apart = trace.apart;
   for (Leaf& leaf : results)
     if (leaf.kind == Leaf::tensor) {
       leaf.undefined = !leaf.value.defined();

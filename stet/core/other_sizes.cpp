@@ -39,6 +39,8 @@ class Search {
     std::vector<Fact> checks;
     add_conditions(run.graph, run.argument_symbols, checks);
     for (const Fact& check : checks) add(check);
+    // A trace where they are equal takes them to be, and is another one.
+    for (const Fact& fact : run.apart) add(fact);
   }
 
   Sizes run() {

@@ -124,30 +124,30 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
 ValueId Trace::capture(const Tensor& tensor, Where where) {
   const TensorNode& node = *tensor.node();
   auto found = captured_.find(&node);
-  ValueId known = found == captured_.end() ? -1 : found->second;
-  if (met_.contains(&node)) return known;
-  met_.insert(&node);
-  if (innermost_ && innermost_->must_follow()) {
-    ValueId id = innermost_->captured_again(known, known < 0 ? packed(tensor, where) : Tensor(), where);
-    if (known < 0) {
-      captured_.emplace(&node, id);
-      alive_.push_back(tensor);
-    }
-    return id;
-  }
-  if (known >= 0) {
-    if (innermost_) innermost_->add({.kind = PathItem::capture, .id = known, .captured = packed(tensor, where)});
-    return known;
-  }
-  Tensor dense = packed(tensor, where);
-  ValueId unknown = -1, &id = node.made_in_trace ? constant_like(dense) : unknown;
+  ValueId id = found == captured_.end() ? -1 : found->second;
+  Tensor dense;
   if (id < 0) {
-    id = add_captured(tensor, dense);
-    know_as(id, tensor);
+    dense = packed(tensor, where);
+    if (node.made_in_trace) id = constant_like(dense);
   }
-  captured_.emplace(&node, id);
-  alive_.push_back(tensor);
-  if (innermost_) innermost_->add({.kind = PathItem::capture, .id = id, .captured = dense});
+  if (id < 0 || !met_.contains(id)) {
+    if (innermost_ && innermost_->must_follow()) {
+      id = innermost_->captured_again(id, dense, where);
+    } else {
+      if (!dense.defined()) dense = packed(tensor, where);
+      if (id < 0) {
+        id = add_captured(tensor, dense);
+        know_as(id, tensor);
+        if (node.made_in_trace) constant_like(dense) = id;
+      }
+      if (innermost_) innermost_->add({.kind = PathItem::capture, .id = id, .captured = dense});
+    }
+    met_.insert(id);
+  }
+  if (found == captured_.end()) {
+    captured_.emplace(&node, id);
+    alive_.push_back(tensor);
+  }
   return id;
 }
 

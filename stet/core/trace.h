@@ -123,6 +123,7 @@ class Trace {
   bool may_create = false;
   bool is_audit = false;
   std::vector<Variable> created;
+  std::vector<Fact> apart;  // sizes of sides that differ: see other_sizes()
 
   const std::string& function() const { return life_->function; }
   bool yes_first() const { return yes_first_; }
@@ -178,7 +179,7 @@ class Trace {
   std::unordered_map<std::uint64_t, ValueId> first_value_;  // of each Variable: no scope holds it inside
   std::vector<std::uint64_t> variable_order_;               // as first used
   std::unordered_map<const TensorNode*, ValueId> captured_;
-  std::set<const TensorNode*> met_;                                      // captured ones that this path has used
+  std::set<ValueId> met_;                                                // captured ones that this path has used
   std::map<std::pair<std::uint64_t, ValueId>, ValueId> plain_readings_;  // without tapes, on this path
   std::vector<Tensor> alive_;                     // captured ones, so that their addresses stay theirs
   std::map<const TensorNode*, ValueId> watched_;  // captured ones, on this path

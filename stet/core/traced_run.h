@@ -24,6 +24,7 @@ struct TracedRun {
   Leaves result_form;                   // counts and numbers as they are; tensors to be filled in
   std::vector<Variable> written, used;  // in the order of the program
   std::vector<Where> left_behind;       // where tensors were made that host code kept
+  std::vector<Fact> apart;              // sizes of sides that differ in this run
 };
 
 /// Where two runs part.

@@ -118,7 +118,8 @@ struct Census {
       if (std::string_view(pass) != "merge_maps") return;
       for (const Node& node : graph.nodes) merged += node.results.size() > 1 && node.op->kind == Kind::map;
     };
-    for (int from : random.compiled(options)->in_place) in_place += from >= 0;
+    std::shared_ptr<const Program> program = random.compiled(options);
+    for (int from : program->in_place) in_place += from >= 0;
   }
 };
 

@@ -414,6 +414,65 @@ TEST(ForkAfterFork, AnUnusedSoftmaxOfALateSize) {
       {tensor({1.f, 2.f}), tensor({-1.f, -2.f, 0.5f}), tensor({-1.f, -2.f})});
 }
 
+/// A tie that one side finds, of sizes that the other joins.
+TEST(ForkAfterFork, SizesThatAreTiedOnOnePathOnly) {
+  Function f = function("f(x, y)", [](Tensor x, Tensor y) {
+    Tensor z = y;
+    if (sum(x) > 0.f)
+      z = cond(
+          sum(y) > 0.f, [&] { return x; }, [&] { return y; });
+    z <= x;
+    return z;
+  });
+  EXPECT_EQ(f(ones({3}), zeros({3})).to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(f(ones({2}), ones({2})).to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(f.trace_count(), 1) << f.explain();
+}
+
+/// Sizes of both sides that are equal in the call that is traced are equal in all that its trace is for: host code may
+/// ask for them. Calls where they differ get a trace that finds them out as it runs.
+TEST(ForkAfterFork, SizesOfSidesThatAreEqualInTheFirstCall) {
+  Function f = function("f(x, y)", [](Tensor x, Tensor y) {
+    Tensor z = cond(
+        sum(x) > 0.f, [&] { return x; }, [&] { return y; });
+    return z * 2;
+  });
+  EXPECT_EQ(f(ones({3}), zeros({3})).to_vector<float>(), (std::vector<float>{2, 2, 2}));
+  EXPECT_EQ(f(-ones({2}), ones({2})).to_vector<float>(), (std::vector<float>{2, 2}));
+  EXPECT_EQ(f.trace_count(), 1) << f.explain();
+  EXPECT_EQ(f(-ones({2}), ones({3})).to_vector<float>(), (std::vector<float>{2, 2, 2}));
+  EXPECT_EQ(f(ones({1}), ones({3})).to_vector<float>(), (std::vector<float>{2}));
+  EXPECT_EQ(f(-ones({7}), ones({0})).to_vector<float>(), (std::vector<float>{}));
+  EXPECT_EQ(f.trace_count(), 2) << f.explain();
+
+  Function asks = function("asks(x, y)", [](Tensor x, Tensor y) {
+    Tensor z = cond(
+        sum(x) > 0.f, [&] { return x; }, [&] { return y; });
+    return z.dim(0) > 3 ? z * 2 : z * 3;
+  });
+  EXPECT_EQ(asks(ones({3}), zeros({3})).to_vector<float>(), (std::vector<float>{3, 3, 3}));
+}
+
+/// A product with a size that differs by side, before a decision: its kernel is made when nobody can be asked any more.
+TEST(ForkAfterFork, AProductOfALateSizeBeforeADecision) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor column = reshape(x, {x.dim(0), 1});
+          Tensor y = cond(
+              sum(x) > 0.f,
+              [&] {
+                return concat({x, x}, 0);
+              },
+              [&] { return x; });
+          Tensor z = matmul(column, reshape(y, {1, y.dim(0)}));
+          if (sum(x) > 4.5f) return Tensors{z};
+          return Tensors{matmul(z, reshape(y, {y.dim(0), 1}))};
+        }};
+      },
+      mixed());
+}
+
 TEST(ForkAfterFork, ALateSizeAfterADecision) {
   expect_same(
       [] {

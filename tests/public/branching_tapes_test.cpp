@@ -136,6 +136,44 @@ TEST(TapeAroundAFork, AVariableReadOnOneSideAndAfterwards) {
       of_three());
 }
 
+/// Which sizes the branch has, and what it takes from outside, does not depend on the side that is run first.
+TEST(TapeAroundAFork, AnotherVariableOnEachSide) {
+  expect_same(
+      [] {
+        Variable u(full({3}, 0.5)), v(full({3}, 2));
+        return Program{[=](Tensor x) {
+                         GradientTape tape;
+                         Tensor y = cond(
+                             sum(x) > 0.f, [&] { return u.read(); }, [&] { return v.read(); });
+                         Tensors ds = tape.gradient(y, std::vector<Variable>{u, v});
+                         // A branch cannot be undefined on one side.
+                         for (Tensor& d : ds) d = d.defined() ? d : zeros({3});
+                         return ds;
+                       },
+                       {u, v}};
+      },
+      of_three());
+}
+
+/// What only a decision is made by has no gradient: zeros would be NaN here.
+TEST(TapeAroundAFunction, AValueThatOnlyDecides) {
+  expect_same_gradients(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor far = x * log(sum(x * 0));  // -inf and NaN
+          Tensor y = x;
+          if (sum(x) > 4.5f) {
+            if (sum(far) > 1.f)
+              y = x * 2;
+            else
+              tanh(far);
+          }
+          return Tensors{y};
+        }};
+      },
+      mixed());
+}
+
 TEST(TapeAroundAFunction, ASmallCapturedWatchedTensor) {
   Tensor c = tensor({2.f, 3.f});
   Function f = function("f(x)", [=](Tensor x) { return x * c; });

@@ -17,6 +17,7 @@ struct Sight {
     int spent_at_depth = 0;  // the block depth at which gradient() may be asked
     bool spent = false;
     std::vector<int> sources;  // watched values
+    int first_value = 0;       // of those made while it records
   };
   std::vector<Tape> tapes;
   int depth = 0;            // of blocks
@@ -34,7 +35,7 @@ class Builder {
   Sight* sight = nullptr;
   /// Values that came out of a scope, a cond, a layer or a function: eagerly such a value may be the very tensor that
   /// went in, traced it is one of its own. And two readings of a Variable are one tensor if no tape records. So nobody
-  /// watches them, or asks for gradients by them.
+  /// watches them, or asks for gradients by them, or of those that are from before the tape.
   std::set<int> given;
 
   std::int64_t below(std::int64_t n) {

@@ -72,18 +72,12 @@ std::optional<Difference> between(const Outcome& left, const Outcome& right, con
   return std::nullopt;
 }
 
-/// What a trace may refuse though it runs eagerly: host code asks for a size that differs by the side of a branch.
-/// Sides whose sizes are equal in each call, but not by anything that was traced, have such sizes too.
-bool may_be_refused(const std::string& error) {
-  return error.find(" depends on values and is not known while tracing, so host code cannot ask ") != std::string::npos;
-}
-
 }  // namespace
 
 std::optional<Difference> difference(const Program& program, Way way, Counts* counts) {
   Run eager = run_all(program, way, false), traced = run_all(program, way, true);
   for (const Outcome& call : traced.calls)
-    if (may_be_refused(call.error)) {
+    if (call.refused) {
       if (counts) ++counts->refused;
       return std::nullopt;
     }

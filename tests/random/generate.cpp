@@ -291,6 +291,7 @@ class Generator {
       // Sides of different size: that axis of the result is known when the branch has run.
       if (b_.features.late && type.shape.size() == 1 && b_.chance(0.15)) {
         other = b_.pick([&](int v) { return b_.type(v).dtype == type.dtype && b_.rank(v) == 1; });
+        b_.program.facts = true;  // that they are equal, where they are by chance in the first call
         if (other >= 0 && b_.type(other).shape != type.shape)
           b_.program.values[static_cast<std::size_t>(id)].shape = {b_.role({Role::late})};
       }
@@ -378,7 +379,7 @@ class Generator {
     s.numbers = {persistent};
     s.blocks.resize(1);
     Sight inner = deeper(sight);
-    inner.tapes.push_back({persistent, inner.depth, false, {}});
+    inner.tapes.push_back({persistent, inner.depth, false, {}, static_cast<int>(b_.program.values.size())});
     Sight* before = b_.sight;
     b_.sight = &inner;
     Block& block = s.blocks[0];
@@ -411,7 +412,9 @@ class Generator {
 
   bool gradient(Statement& s, Sight& sight, int which) {
     Sight::Tape& tape = sight.tapes[static_cast<std::size_t>(which)];
-    int target = b_.pick([&](int id) { return b_.real(id) && !b_.has_late(b_.type(id)); });
+    int target = b_.pick([&](int id) {
+      return b_.real(id) && !b_.has_late(b_.type(id)) && (id >= tape.first_value || !b_.given.contains(id));
+    });
     if (target < 0) return false;
     s.kind = Statement::gradient;
     s.which = which;

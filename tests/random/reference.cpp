@@ -114,14 +114,18 @@ class Interpreter {
         a.tracked |= tracked(operand) & recording();
         a.depends |= operand.depends;
         a.uncertain |= operand.uncertain;
+        a.derived = a.derived || operand.derived;
       }
     // An infinitesimal of a tape that did not follow this op is not passed on.
     for (int level = 0; level < levels; ++level)
       if (!(a.depends & (1 << level)))
         for (Real& x : a.values) x = without(x, level);
-    steps_ += static_cast<std::int64_t>(a.values.size()) + 4;
-    if (steps_ > 3'000'000) throw NotWritten{"takes too long"};
+    spend(static_cast<std::int64_t>(a.values.size()) + 4);
     return a;
+  }
+  void spend(std::int64_t steps) {
+    steps_ += steps;
+    if (steps_ > 3'000'000) throw NotWritten{"takes too long"};
   }
   static Real without(const Real& x, int level) {
     // x - (its part with the infinitesimal)
@@ -271,6 +275,9 @@ class Interpreter {
     std::size_t number = frame.asked;
     for (int level = frame.level + 1; level < levels; ++level)
       if (seeds_[level].active) throw NotWritten{"an outer tape asked inside an inner one that is differentiated"};
+    bool by_derived = std::any_of(in.begin() + 1, in.end(), [](const Array& a) { return a.derived; });
+    if (in[0].derived && (by_derived || p_.undefined_gradient() != 0))
+      throw NotWritten{"whether a gradient of a gradient is defined"};
     std::vector<std::pair<Array, bool>> out;
     for (std::size_t i = 1; i < in.size() + variables.size(); ++i) {
       Seed seed{.active = true};
@@ -307,6 +314,7 @@ class Interpreter {
         throw NotWritten{"whether a gradient of zeros is defined"};
       derivative.serial = serial_++;
       derivative.variable = -1;
+      derivative.derived = true;
       out.emplace_back(derivative, defined);
     }
     return out;
@@ -314,6 +322,7 @@ class Interpreter {
 
   /// The target of the tape's gradient number `number` when its block is run with the seed.
   Array rerun(Frame& frame, std::size_t number, const Seed& seed) {
+    spend(10 * static_cast<std::int64_t>(p_.values.size()));  // all are copied
     auto variables = variables_;
     auto watched = watched_;
     auto frames = frames_;

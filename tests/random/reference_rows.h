@@ -23,6 +23,7 @@ struct Array {
   // Of the interpreter: its number, the Variable that it was read from, levels of tapes.
   int serial = -1, variable = -1;
   int tracked = 0, depends = 0, uncertain = 0;
+  bool derived = false;  // from a gradient: whether tapes around that one follow it, the interpreter does not know
 
   static Array scalar(double value) {
     Array a;

@@ -289,6 +289,16 @@ void write_down(Outcome& out, const Tensors& tensors) {
   }
 }
 
+/// What a trace may refuse though it runs eagerly: host code asks for a size that differs by the side of a branch, or
+/// such a size is 1 and would have to be repeated. Sides whose sizes are equal in each call, but not by anything that
+/// was traced, have such sizes too.
+bool may_be_refused(const std::string& error) {
+  for (const char* text : {" depends on values and is not known while tracing, so host code cannot ask ",
+                           "traced code repeats only sizes of 1 that it knows of beforehand"})
+    if (error.find(text) != std::string::npos) return true;
+  return false;
+}
+
 using Call = std::function<Tensors(const Tensors&)>;
 
 /// A call and, with a tape, the gradients of what it gives by arguments, captured tensors and Variables.
@@ -356,6 +366,7 @@ Run run_all(const Program& program, Way way, bool traced) {
         out = {};
         std::string text = error.what();
         out.error = text.substr(0, text.find('\n'));
+        out.refused = traced && may_be_refused(text);
         // A traced call that fails has changed nothing; eagerly the writes before the error have happened.
         if (!traced || way == Way::verified)
           for (std::size_t v = 0; v < before.size(); ++v) instance.variables[v].assign(before[v]);

@@ -57,6 +57,7 @@ struct Outcome {
   std::vector<std::string> types;
   std::vector<std::vector<double>> values;
   std::string error;
+  bool refused = false;
 };
 struct Run {
   std::vector<Outcome> calls;
