@@ -287,6 +287,13 @@ bool ForkScope::was_there(ValueId value) const {
   return static_cast<std::size_t>(value) < first_value_ || trace_.graph.node(value).op == &input_row;
 }
 
+bool ForkScope::is_hoisted(ValueId value) const {
+  for (const ForkScope* scope = this; scope; scope = scope->outer_)
+    for (const auto& [reading, id] : scope->hoisted_)
+      if (id == value) return true;
+  return false;
+}
+
 const bool* ForkScope::known(ValueId condition) const {
   auto found = known_.find(condition);
   return found == known_.end() ? nullptr : &found->second;
@@ -515,7 +522,7 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   // Except for constants that host code makes anew on every path.
   auto is_common = [&](ValueId value, const auto& of) {
     return !trace_.tensor_of(value).node()->made_in_trace &&
-           (was_there(value) || std::find(before.begin(), before.end(), value) != before.end()) &&
+           (was_there(value) || is_hoisted(value) || std::find(before.begin(), before.end(), value) != before.end()) &&
            std::all_of(ends.begin(), ends.end(), [&](const PathEnd& end) { return end.error || of(end) == value; });
   };
   for (const auto& [id, value] : model->written) {
@@ -651,16 +658,16 @@ void Trace::publish(const InnerScope& forked) {
     variables_.at(id).current = value;
     variables_.at(id).written = true;
   }
-  if (!tapes_open() || forked.outputs.empty()) return;
+  if (!tapes_open()) return;
+  // What the sides read of Variables is seen from here on: the tapes have forgotten what happened on the sides.
+  for (ValueId id : forked.readings) {
+    const auto& alias = graph.node(id).attributes.as<AliasAttributes>();
+    if (alias.trainable) note_reading(tensor_of(id), alias.variable);
+  }
+  if (forked.outputs.empty()) return;
   const Node& node = graph.node(forked.branch);
   std::vector<Tensor> inputs;
-  for (ValueId id : node.inputs) {
-    inputs.push_back(tensor_of(id));
-    // What the sides read of Variables is seen from here on: the tapes have forgotten what happened on the sides.
-    if (!forked.readings.contains(id)) continue;
-    const auto& alias = graph.node(id).attributes.as<AliasAttributes>();
-    if (alias.trainable) note_reading(inputs.back(), alias.variable);
-  }
+  for (ValueId id : node.inputs) inputs.push_back(tensor_of(id));
   tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
 }
 

@@ -109,6 +109,8 @@ class ForkScope {
   bool seen_by_tapes() const;
   /// The value is from before this scope.
   bool was_there(ValueId value) const;
+  /// The value is a reading that stands before this scope, though it may have been made inside.
+  bool is_hoisted(ValueId value) const;
   void add(PathItem item) {
     path_.push_back(std::move(item));
     cursor_ = path_.size();

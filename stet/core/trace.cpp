@@ -137,8 +137,11 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
       if (!dense.defined()) dense = packed(tensor, where);
       if (id < 0) {
         id = add_captured(tensor, dense);
-        know_as(id, tensor);
-        if (node.made_in_trace) constant_like(dense) = id;
+        // A constant stands for all that have its elements: a tape that watches one of them does not watch the others.
+        if (node.made_in_trace)
+          constant_like(dense) = id;
+        else
+          know_as(id, tensor);
       }
       if (innermost_) innermost_->add({.kind = PathItem::capture, .id = id, .captured = dense});
     }

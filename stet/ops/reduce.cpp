@@ -69,16 +69,18 @@ void gradient_of_extreme(GradientCall& call) {
 }
 
 /// A factor's gradient is the product of the others: product / factor, but the quotient would be 0 / 0 where the factor
-/// is zero. So zeros are counted apart: with none beside it a factor gets the product of all that are not zero.
+/// is zero. So zeros are counted apart: with none beside it a factor gets the product of all that are not zero; with
+/// one it gets that times the zero, which is 0 with a gradient of its own.
 void gradient_of_prod(GradientCall& call) {
   if (!call.wants(0)) return;
   const Tensor& x = call.in(0);
   ReduceAttributes keep{call.attributes<ReduceAttributes>().axes, true, {}, {}, {}};
-  Tensor zero = equal(x, 0), factors = where(zero, 1, x);
+  Tensor zero = equal(x, 0), factors = where(zero, 1, x), null = where(zero, x, 0);
   Tensor zeros_in_all = stet::call(sum_row, {In(zero)}, view_of(keep));
-  Tensor product = stet::call(prod_row, {In(factors)}, view_of(keep));
-  Tensor no_other_zero = equal(zeros_in_all, cast(zero, zeros_in_all.dtype()));
-  call.set(0, kept(call, call.d()) * where(no_other_zero, product / factors, 0));
+  Tensor others = zeros_in_all - cast(zero, zeros_in_all.dtype());
+  Tensor other_null = stet::call(sum_row, {In(null)}, view_of(keep)) - null;
+  Tensor rest = stet::call(prod_row, {In(factors)}, view_of(keep)) / factors;
+  call.set(0, kept(call, call.d()) * where(equal(others, 0), rest, where(equal(others, 1), other_null * rest, 0)));
 }
 
 // --- samples

@@ -313,6 +313,27 @@ TEST_F(Gradient, SecondOrderOfEveryRow) {
   }
 }
 
+/// The second derivative by two factors is the product of the others, zeros or not.
+TEST_F(Gradient, OfTheGradientOfAProductWithZeros) {
+  for (std::vector<double> factors : {std::vector<double>{2, -3, 5}, {2, 0, 5}, {0, 0, 5}, {0, 0, 0}, {4, 0, 0, 3}}) {
+    std::size_t n = factors.size();
+    GradientTape outer({.persistent = true});
+    Tensor x = tensor(factors);
+    outer.watch(x);
+    GradientTape inner;
+    inner.watch(x);
+    Tensor first = inner.gradient(prod(x), x);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::vector<double> second = outer.gradient(first[static_cast<int>(i)], x).to_vector<double>();
+      for (std::size_t j = 0; j < n; ++j) {
+        double others = i == j ? 0 : 1;
+        for (std::size_t k = 0; k < n; ++k) others *= k == i || k == j ? 1 : factors[k];
+        EXPECT_NEAR(second[j], others, 1e-14) << i << " " << j;
+      }
+    }
+  }
+}
+
 /// Where one factor is zero, its derivative is the product of the others, not 0 / 0.
 TEST_F(Gradient, OfProductsWithZeros) {
   auto gradient = [](const Tensor& x) {

@@ -1,6 +1,7 @@
 // What the generator knows while it writes a program.
 #pragma once
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -35,8 +36,12 @@ class Builder {
   Sight* sight = nullptr;
   /// Values that came out of a scope, a cond, a layer or a function: eagerly such a value may be the very tensor that
   /// went in, traced it is one of its own. And two readings of a Variable are one tensor if no tape records. So nobody
-  /// watches them, or asks for gradients by them, or of those that are from before the tape.
-  std::set<int> given;
+  /// watches them, or asks for gradients by them, or of those that are from before the tape; nor of what went in.
+  std::set<int> given, went_in;
+  std::map<int, std::set<int>> could_be;  // by value: those that it may be the same tensor as
+  /// Values with a gradient in them. A tape does not follow its own gradients; where they are inside of a branch, it
+  /// follows the branch.
+  std::set<int> derived;
 
   std::int64_t below(std::int64_t n) {
     return n <= 0 ? 0 : static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));

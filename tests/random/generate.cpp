@@ -179,14 +179,35 @@ class Generator {
     place(block, sight, std::move(s));
     return true;
   }
+  static bool takes_gradients(const Statement& s) {
+    return s.kind == Statement::gradient || std::any_of(s.blocks.begin(), s.blocks.end(), [](const Block& block) {
+             return std::any_of(block.statements.begin(), block.statements.end(), takes_gradients);
+           });
+  }
   void place(Block& block, Sight& sight, Statement s) {
     using enum Statement::Kind;
     for (std::size_t i = 0; i < s.outputs.size(); ++i) {
       sight.values.push_back(s.outputs[i]);
-      bool given = s.kind == read || s.kind == scope || s.kind == cond || s.kind == layer || s.kind == call;
+      bool given =
+          s.kind == read || s.kind == assign || s.kind == scope || s.kind == cond || s.kind == layer || s.kind == call;
+      std::vector<int> could_be;
       for (const Block& inner : s.blocks)
-        given = given || (i < inner.results.size() && b_.given.contains(inner.results[i]));
+        if (i < inner.results.size()) could_be.push_back(inner.results[i]);
+      if (s.kind == layer || s.kind == call) {
+        could_be = s.inputs;
+        could_be.insert(could_be.end(), captured_.begin(), captured_.end());
+      }
+      std::set<int>& same = b_.could_be[s.outputs[i]];
+      for (int id : could_be) {
+        given = given || b_.given.contains(id);
+        same.insert(id);
+        same.insert(b_.could_be[id].begin(), b_.could_be[id].end());
+      }
       if (given) b_.given.insert(s.outputs[i]);
+      if (given) b_.went_in.insert(same.begin(), same.end());
+      bool derived = takes_gradients(s) ||
+                     std::any_of(s.inputs.begin(), s.inputs.end(), [&](int id) { return b_.derived.contains(id); });
+      if (derived) b_.derived.insert(s.outputs[i]);
     }
     block.statements.push_back(std::move(s));
   }
@@ -384,7 +405,7 @@ class Generator {
     b_.sight = &inner;
     Block& block = s.blocks[0];
     for (std::int64_t i = b_.below(3); i >= 0; --i) {
-      int x = b_.pick([&](int id) { return b_.real(id) && !b_.given.contains(id); });
+      int x = b_.pick([&](int id) { return b_.real(id) && !b_.given.contains(id) && !b_.went_in.contains(id); });
       if (x < 0) continue;
       Statement watch;
       watch.kind = Statement::watch;
@@ -413,7 +434,8 @@ class Generator {
   bool gradient(Statement& s, Sight& sight, int which) {
     Sight::Tape& tape = sight.tapes[static_cast<std::size_t>(which)];
     int target = b_.pick([&](int id) {
-      return b_.real(id) && !b_.has_late(b_.type(id)) && (id >= tape.first_value || !b_.given.contains(id));
+      return b_.real(id) && !b_.has_late(b_.type(id)) && (id >= tape.first_value || !b_.given.contains(id)) &&
+             (!tape.persistent || !b_.derived.contains(id));
     });
     if (target < 0) return false;
     s.kind = Statement::gradient;
@@ -421,7 +443,9 @@ class Generator {
     s.inputs = {target};
     std::vector<int> sources = tape.sources;
     if (b_.chance(0.3)) {
-      int more = b_.pick([&](int id) { return b_.real(id) && !b_.has_late(b_.type(id)) && !b_.given.contains(id); });
+      int more = b_.pick([&](int id) {
+        return b_.real(id) && !b_.has_late(b_.type(id)) && !b_.given.contains(id) && !b_.went_in.contains(id);
+      });
       if (more >= 0) sources.push_back(more);
     }
     for (int id : sources)

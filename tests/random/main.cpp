@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -43,6 +45,19 @@ constexpr std::uint64_t regressions[] = {
     1980228137581506533u,
     9787489183289687755u,
 };
+
+/// The program that runs, for one that ends the process.
+std::uint64_t running_program = 0;
+Way running_way = Way::call;
+void tell_of_crash(int signal) {
+  char text[160];
+  int length = std::snprintf(text, sizeof text, "--- seed %llu (--program %llu), way %d: signal %d\n",
+                             static_cast<unsigned long long>(running_program),
+                             static_cast<unsigned long long>(running_program), static_cast<int>(running_way), signal);
+  [[maybe_unused]] ssize_t written = write(STDOUT_FILENO, text, static_cast<std::size_t>(length));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 struct Options {
   double seconds = 20;
@@ -80,6 +95,7 @@ class Session {
       std::lock_guard lock(guard_);
       if (options_.features.audits) accusation_ = event.explanation;
     });
+    for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, tell_of_crash);
     set_thread_count(1);  // small programs, and other tests beside them
     auto start = std::chrono::steady_clock::now();
     auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
@@ -110,6 +126,8 @@ class Session {
   std::optional<Difference> tried(const Program& program, Way way) {
     try {
       accusation_.clear();
+      running_program = program.seed;
+      running_way = way;
       std::optional<Difference> found = difference(program, way, &counts_);
       std::lock_guard lock(guard_);
       if (!found && !accusation_.empty()) found = Difference{way, "falsely accused: " + accusation_, "accused"};

@@ -201,6 +201,7 @@ std::vector<Row> reduce_rows() {
                    auto others = b.sizes(shape);
                    if (!others) return false;
                    s.sizes = s.numbers[0] ? *others : *sizes;
+                   if (s.numbers[0]) b.program.facts = true;  // of a division, where sizes are from different tensors
                    shape.push_back(b.product(b.type(x).shape[b.type(x).shape.size() - 2], last));
                    s.outputs = {b.value({b.type(x).dtype, shape}, b.low(x), b.high(x))};
                    return true;
