@@ -518,11 +518,12 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
                         ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
   std::vector<ValueId> before;
   flatten(forked->prefix, 0, forked->prefix.size(), nullptr, before);
-  // What is from before the first decision, and the same on every path, is no business of the branch.
-  // Except for constants that host code makes anew on every path.
+  // What is from before the first decision, and the same on every path, is no business of the branch. But a tensor that
+  // host code makes anew on every path, and that a tape watches, is another one on each.
   auto is_common = [&](ValueId value, const auto& of) {
     return !trace_.tensor_of(value).node()->made_in_trace &&
-           (was_there(value) || is_hoisted(value) || std::find(before.begin(), before.end(), value) != before.end()) &&
+           (was_there(value) || is_hoisted(value) || trace_.graph.node(value).op == &constant_row ||
+            std::find(before.begin(), before.end(), value) != before.end()) &&
            std::all_of(ends.begin(), ends.end(), [&](const PathEnd& end) { return end.error || of(end) == value; });
   };
   for (const auto& [id, value] : model->written) {

@@ -84,6 +84,11 @@ class Builder {
   const ValueType& type(int id) const { return program.values[static_cast<std::size_t>(id)]; }
   double low(int id) const { return low_[static_cast<std::size_t>(id)]; }
   double high(int id) const { return high_[static_cast<std::size_t>(id)]; }
+  /// A value that may be the other one.
+  void widen(int id, int other) {
+    low_[static_cast<std::size_t>(id)] = std::min(low(id), low(other));
+    high_[static_cast<std::size_t>(id)] = std::max(high(id), high(other));
+  }
   double bound(int id) const { return std::max(std::abs(low(id)), std::abs(high(id))); }
   bool real(int id) const { return is_floating(type(id).dtype); }
   int rank(int id) const { return static_cast<int>(type(id).shape.size()); }

@@ -322,6 +322,7 @@ class Generator {
         s.blocks[0].results.erase(s.blocks[0].results.begin() + static_cast<std::ptrdiff_t>(i));
       } else {
         s.blocks[1].results.push_back(other);
+        b_.widen(id, other);
         ++i;
       }
     }

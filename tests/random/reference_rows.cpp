@@ -293,7 +293,12 @@ Array concat(const Statement& s, const Array& x, const Array& y) {
   return out;
 }
 
+void ensure_in_range(const Array& indices, std::int64_t size) {
+  for (const Real& index : indices.values)
+    if (plain(index) < 0 || plain(index) >= static_cast<double>(size)) throw std::domain_error("index out of range");
+}
 Array gather(const Array& x, const Array& indices) {
+  ensure_in_range(indices, x.sizes[0]);
   Sizes sizes = indices.sizes;
   sizes.insert(sizes.end(), x.sizes.begin() + 1, x.sizes.end());
   return moved(x, sizes, [&](const Sizes& at) {
@@ -502,6 +507,7 @@ const std::map<std::string, Evaluate>& composite_rows() {
          for (Real& v : x.values) v = v * Real(4);  // softmax() takes a quarter
          Array all = softmax(x, true), out = shaped(Array{}, in[0].sizes);
          auto n = static_cast<std::size_t>(in[1].sizes.back());
+         ensure_in_range(in[0], in[1].sizes.back());
          for (std::size_t i = 0; i < out.values.size(); ++i)
            out.values[i] = Real(0) - all.values[i * n + static_cast<std::size_t>(plain(in[0].values[i]))];
          return out;
