@@ -497,19 +497,67 @@ void check_structure(const std::string& function, const PathEnd& a, const PathEn
 
 }  // namespace
 
-Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
-  const PathEnd all_raise, *model = nullptr;
+/// What a branch gives: all that its paths do not have in common.
+struct ForkScope::BranchResults {
+  std::vector<std::size_t> tensors;      // among the tensors of the scope's results
+  std::vector<std::uint64_t> variables;  // that are written
+  std::vector<std::pair<std::uint64_t, ValueId>> written_alike;
+  std::vector<std::vector<ValueId>> by_path;  // tensors, then variables
+};
+
+ForkScope::BranchResults ForkScope::branch_results(const std::vector<PathEnd>& ends, const PathEnd& model,
+                                                   const std::vector<ValueId>& prefix) const {
+  // What is from before the first decision, and the same on every path, is no business of the branch. But a tensor that
+  // host code makes anew on every path, and that a tape watches, is another one on each.
+  auto is_common = [&](ValueId value, const auto& on) {
+    bool outside = was_there(value) || is_hoisted(value) || trace_.graph.node(value).op == &constant_row ||
+                   std::find(prefix.begin(), prefix.end(), value) != prefix.end();
+    return outside && !trace_.tensor_of(value).node()->made_in_trace &&
+           std::all_of(ends.begin(), ends.end(), [&](const PathEnd& end) { return end.error || on(end) == value; });
+  };
+  BranchResults out;
   std::set<std::uint64_t> written;
+  for (const PathEnd& end : ends)
+    if (!end.error)
+      for (const auto& [id, value] : end.written) written.insert(id);
+  for (std::uint64_t id : written) {
+    auto on = [id](const PathEnd& end) {
+      auto own = end.written.find(id);
+      return own == end.written.end() ? -1 : own->second;
+    };
+    if (ValueId value = on(model); value >= 0 && is_common(value, on))
+      out.written_alike.emplace_back(id, value);
+    else
+      out.variables.push_back(id);
+  }
+  for (std::size_t r = 0; r < model.result_ids.size(); ++r) {
+    ValueId value = model.result_ids[r];
+    if (value >= 0 && !is_common(value, [r](const PathEnd& end) { return end.result_ids[r]; }))
+      out.tensors.push_back(r);
+  }
+  out.by_path.resize(ends.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].error) continue;
+    for (std::size_t r : out.tensors) out.by_path[i].push_back(ends[i].result_ids[r]);
+    for (std::uint64_t id : out.variables) {
+      auto own = ends[i].written.find(id);
+      out.by_path[i].push_back(own != ends[i].written.end() ? own->second : trace_.variables_.at(id).current);
+    }
+  }
+  return out;
+}
+
+Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
+  const PathEnd nothing, *model = nullptr;
   for (const PathEnd& end : ends) {
     if (end.error) continue;
     if (model) check_structure(trace_.function(), *model, end, where);
     model = model ? model : &end;
-    for (const auto& [id, value] : end.written) written.insert(id);
   }
   auto forked = std::make_shared<InnerScope>();
   if (!model) {
     forked->raises = (trace_.yes_first() ? ends.front() : ends.back()).error;
-    model = &all_raise;
+    model = &nothing;
   }
   forked->first_value = first_value_;
   forked->readings = readings_inside_;
@@ -518,38 +566,8 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
                         ends.front().path.begin() + static_cast<std::ptrdiff_t>(first_decision));
   std::vector<ValueId> before;
   flatten(forked->prefix, 0, forked->prefix.size(), nullptr, before);
-  // What is from before the first decision, and the same on every path, is no business of the branch. But a tensor that
-  // host code makes anew on every path, and that a tape watches, is another one on each.
-  auto is_common = [&](ValueId value, const auto& of) {
-    return !trace_.tensor_of(value).node()->made_in_trace &&
-           (was_there(value) || is_hoisted(value) || trace_.graph.node(value).op == &constant_row ||
-            std::find(before.begin(), before.end(), value) != before.end()) &&
-           std::all_of(ends.begin(), ends.end(), [&](const PathEnd& end) { return end.error || of(end) == value; });
-  };
-  for (const auto& [id, value] : model->written) {
-    auto written_on = [id = id](const PathEnd& end) {
-      auto own = end.written.find(id);
-      return own == end.written.end() ? -1 : own->second;
-    };
-    if (!is_common(value, written_on)) continue;
-    written.erase(id);
-    forked->written.emplace_back(id, value);
-  }
-  std::vector<std::size_t> from_branch;  // among the tensors of the results
-  for (std::size_t r = 0; r < model->result_ids.size(); ++r)
-    if (model->result_ids[r] >= 0 &&
-        !is_common(model->result_ids[r], [r](const PathEnd& end) { return end.result_ids[r]; }))
-      from_branch.push_back(r);
-  std::vector<std::vector<ValueId>> results(ends.size());
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    if (ends[i].error) continue;
-    for (std::size_t r : from_branch) results[i].push_back(ends[i].result_ids[r]);
-    for (std::uint64_t id : written) {
-      auto own = ends[i].written.find(id);
-      results[i].push_back(own != ends[i].written.end() ? own->second : trace_.variables_.at(id).current);
-    }
-  }
-  BranchBuilder builder(trace_, ends, results, symbols_);
+  BranchResults given = branch_results(ends, *model, before);
+  BranchBuilder builder(trace_, ends, given.by_path, symbols_);
   BranchBuilder::Piece piece = builder.fold(0, ends.size(), 0, 0);
   forked->tail.assign(piece.nodes.begin() + static_cast<std::ptrdiff_t>(before.size()), piece.nodes.end());
   forked->branch = builder.last_branch;
@@ -558,16 +576,19 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   std::size_t next = 0, tensor = 0;
   for (std::size_t i = 0; i < forked->results.size(); ++i) {
     Leaf& leaf = forked->results[i];
-    if (leaf.kind != Leaf::tensor || model->result_ids[tensor++] < 0) continue;
+    if (leaf.kind != Leaf::tensor) continue;
+    const std::size_t number = tensor++;
+    if (model->result_ids[number] < 0) continue;
     // A number on all sides is a number; beside a tensor of its type on another side it is that tensor's equal.
-    bool number = std::all_of(ends.begin(), ends.end(),
-                              [&](const PathEnd& end) { return end.error || end.results[i].value.node()->weak; });
-    bool common = next >= from_branch.size() || from_branch[next] != tensor - 1;
-    if (common && number) continue;
-    leaf.value = common ? trace_.tensor_of(model->result_ids[tensor - 1]) : forked->outputs[next++];
-    if (number) creation::as_number(leaf.value);
+    bool weak = std::all_of(ends.begin(), ends.end(),
+                            [&](const PathEnd& end) { return end.error || end.results[i].value.node()->weak; });
+    bool from_branch = next < given.tensors.size() && given.tensors[next] == number;
+    if (weak && !from_branch) continue;
+    leaf.value = from_branch ? forked->outputs[next++] : trace_.tensor_of(model->result_ids[number]);
+    if (weak) creation::as_number(leaf.value);
   }
-  for (std::uint64_t id : written) forked->written.emplace_back(id, piece.results[next++]);
+  forked->written = std::move(given.written_alike);
+  for (std::uint64_t id : given.variables) forked->written.emplace_back(id, piece.results[next++]);
   if (outer_ && trace_.repeats_sides()) repeat(ends, *forked, where);
   // The next reading is not one of any path, whichever was run last.
   for (const PathEnd& end : ends)

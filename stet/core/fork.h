@@ -137,6 +137,10 @@ class ForkScope {
   void refuse_outer_watch(Where where) const;
   const PathItem& next_item(PathItem::Kind kind, Where where);
   Leaves merged(std::vector<PathEnd> ends, Where where);
+  struct BranchResults;
+  /// `prefix`: the nodes up to the first decision.
+  BranchResults branch_results(const std::vector<PathEnd>& ends, const PathEnd& model,
+                               const std::vector<ValueId>& prefix) const;
   /// Runs the body along all paths once more. Eagerly it runs once, along one: host code that is none the wiser does
   /// the same however often it has run.
   void repeat(const std::vector<PathEnd>& ends, const InnerScope& forked, Where where);
