@@ -175,6 +175,8 @@ STET_API void append_text(std::string& out, const Dim&);
 /// For messages alone: the size in the call being traced ("3"), a size that depends on values by its name.
 STET_API std::string size_text(const Dim&);
 
+namespace inside {
+
 /// Who asked for a fact, and where.
 struct Reason {
   const char* asker = "";  // an op's or layer's name
@@ -252,5 +254,7 @@ SizedText sized_text(const Parts&... parts) {
   (append_sized(out, parts), ...);
   return out;
 }
+
+}  // namespace inside
 
 }  // namespace stet

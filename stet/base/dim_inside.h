@@ -10,6 +10,7 @@
 
 #include "stet/base/bindings.h"
 #include "stet/base/dim.h"
+#include "stet/base/inside.h"
 
 namespace stet {
 

@@ -89,6 +89,7 @@ class STET_API Shape {
 /// "[2,3]", "[s0,10]", "[]".
 STET_API std::ostream& operator<<(std::ostream&, const Shape&);
 STET_API void append_text(std::string& out, const Shape&);
+namespace inside {
 inline void append_sized(SizedText& out, std::span<const Dim> part) {
   out.text += '[';
   for (std::size_t i = 0; i < part.size(); ++i) {
@@ -98,6 +99,7 @@ inline void append_sized(SizedText& out, std::span<const Dim> part) {
   out.text += ']';
 }
 inline void append_sized(SizedText& out, const Shape& part) { append_sized(out, part.dims()); }
+}  // namespace inside
 /// For messages alone: the sizes of the call being traced, "[3,10]".
 STET_API std::string size_text(const Shape&);
 

@@ -265,18 +265,18 @@ std::int64_t RecordingScope::pin(const Dim& dim, Where where) {
   return *hint;
 }
 
-bool require(const Dim& left, Relation relation, const Dim& right, const Reason& reason) {
+bool inside::require(const Dim& left, Relation relation, const Dim& right, const Reason& reason) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   return common_scope(left, right, reason.where).require(left, relation, right, reason);
 }
 
-bool check(const Dim& left, Relation relation, const Dim& right, const Reason& reason, const SizedText& problem,
-           const SizedText& advice) {
+bool inside::check(const Dim& left, Relation relation, const Dim& right, const Reason& reason, const SizedText& problem,
+                   const SizedText& advice) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   return common_scope(left, right, reason.where).check(left, relation, right, reason, problem, advice);
 }
 
-bool decide(const Dim& left, Relation relation, const Dim& right, const Reason& reason) {
+bool inside::decide(const Dim& left, Relation relation, const Dim& right, const Reason& reason) {
   if (left.is_constant() && right.is_constant()) return holds(left.constant(), relation, right.constant());
   return common_scope(left, right, reason.where).decide(left, relation, right, reason);
 }

@@ -12,7 +12,7 @@ Tensor InputLayerBody::call(const Tensor& x, const Context& context) {
   for (int axis = 0; fits && axis < shape.rank(); ++axis) {
     const DimSpec& promised = shape.dims[static_cast<std::size_t>(axis)];
     if (promised.size)
-      fits = require(x.dim(axis + 1), Relation::equal, *promised.size,
+      fits = inside::require(x.dim(axis + 1), Relation::equal, *promised.size,
                      {"Input", text("axis ", axis + 1, " of '", name(), "'"), context.where});
   }
   if (!fits) {

@@ -358,5 +358,24 @@ TEST_F(AllOrNothing, AnArgumentThatCannotBeTracedLeavesTheFunctionUsable) {
   EXPECT_EQ(total.read().item<float>(), 12);
 }
 
+TEST_F(AllOrNothing, ADrawInAnInitScopeOfATraceThatThrows) {
+  Variable v;
+  bool broken = true;
+  Function f = function("f(x)", [&](Tensor x) {
+    if (!v.defined()) {
+      InitScope outside;
+      Tensor first = random::uniform({3}) + random::normal({3});
+      if (broken) throw Interrupted();
+      v = Variable(first);
+    }
+    return x * v;
+  });
+  random::seed(seed);
+  EXPECT_THROW(f(ones({3})), Interrupted);
+  EXPECT_EQ(next_draws(), fresh);
+  broken = false;
+  f(ones({3}));
+}
+
 }  // namespace
 }  // namespace stet

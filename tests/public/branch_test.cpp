@@ -268,5 +268,16 @@ TEST(Branch, ConditionsOfOneElementAndOtherTypes) {
   EXPECT_CONTAINS(error_of([&] { f(tensor({1, 2})); }), "is not defined");
 }
 
+TEST(Branch, TheTruthOfSeveralElementsNamesALine) {
+  const int line = __LINE__ + 2;
+  Function f = function("f(x)", [](Tensor x) {
+    if (x > 0.f) return x;
+    return -x;
+  });
+  std::string text = error_of([&] { f(ones({2})); });
+  EXPECT_CONTAINS(text, "bool: the truth of bool[");
+  EXPECT_CONTAINS(text, "branch_test.cpp:" + std::to_string(line));
+}
+
 }  // namespace
 }  // namespace stet

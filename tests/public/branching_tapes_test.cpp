@@ -878,5 +878,42 @@ TEST(TapeAroundAFork, AScopeThatDoesNotForkReturnsAnOuterTensor) {
       mixed());
 }
 
+TEST(TapeAroundAFork, AWatchedConstantThroughALayerAndAFunction) {
+  for (int size : {3, 40})
+    for (bool local : {false, true})
+      expect_same(
+          [=] {
+            Tensor captured = full({size}, 3);
+            keras::Layer layer = Bend{};
+            Function inner = function("inner(x)", [](Tensor x) { return bend(x); });
+            return Program{[=](Tensor x) {
+              Tensor c = local ? full({size}, 3) : captured;
+              GradientTape tape({.persistent = true});
+              tape.watch(c);
+              Tensor y = layer(x * c), z = inner(x + c);
+              return known(Tensors{tape.gradient(y, c), tape.gradient(z, c)});
+            }};
+          },
+          {full({size}, 2), full({size}, -2)});
+}
+
+/// The tape is around a scope that is run again: what it may not see it does not see then either.
+TEST(TapeAroundAFork, SoftmaxToTheLastBit) {
+  Tensor weight = random::stateless_normal({5, 7}, {5, 6}), x = random::stateless_normal({5, 7}, {3, 4});
+  for (bool logarithm : {false, true}) {
+    auto body = [=](Tensor given) {
+      GradientTape tape;
+      tape.watch(given);
+      Tensor y = scope([&] {
+        if (sum(given) > 1e9f) return given;
+        return logarithm ? log_softmax(given * 3) : softmax(given * 3);
+      });
+      return tape.gradient(sum(y * weight), given);
+    };
+    Function f = function("f(given)", body);
+    EXPECT_EQ(f(x).to_vector<float>(), body(x).to_vector<float>()) << logarithm;
+  }
+}
+
 }  // namespace
 }  // namespace stet

@@ -215,5 +215,13 @@ TEST_F(Fixes, ARecursionOnANumberIsCalledThat) {
   EXPECT_EQ(error.find("tensors"), std::string::npos) << error;
 }
 
+TEST_F(Fixes, ASizeThatARangeNeedsIsOnlyPerhapsADim) {
+  Function f = function("f(x)", [](Tensor x) { return x[range(0, int(x.dim(0)) / 2)] * 2; });
+  f(ones({4}));
+  f(ones({6}));
+  EXPECT_CONTAINS(fix(), "perhaps keep the size a Dim in host code at ");
+  EXPECT_CONTAINS(fix(), ", where what it is used for takes one");
+}
+
 }  // namespace
 }  // namespace stet

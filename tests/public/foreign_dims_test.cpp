@@ -107,5 +107,22 @@ TEST_F(ForeignDims, InsideAnInitScopeSizesAreRead) {
   EXPECT_EQ(f(zeros({2})).to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
+struct KeepsFeatures : keras::CustomLayer {
+  std::optional<Dim> features;
+  void build(const Shape& s) override { features = s[-1]; }
+  Tensor call(const Tensor& x, const keras::Context&) override { return x / *features; }
+};
+
+TEST_F(ForeignDims, ALayerThatKeepsASizeFromBuild) {
+  keras::Layer layer = KeepsFeatures{};
+  Function f = function("f(x)", [=](Tensor x) { return layer(x); });
+  EXPECT_CONTAINS(error_of([&] { f(ones({2, 4})); }), "size x_1 of 'f' belongs to a trace that has ended");
+  Function g = function("g(a, x)", [=](Tensor a, Tensor x) { return layer(x) + sum(a); });
+  EXPECT_CONTAINS(error_of([&] {
+                    g(zeros({7, 9}), ones({2, 4}));
+                  }),
+                  "belongs to a trace that has ended and not to that of 'g'");
+}
+
 }  // namespace
 }  // namespace stet

@@ -193,5 +193,15 @@ TEST_F(SignatureTest, ScalarsOfTwoKindsAreTwoTraces) {
   EXPECT_EQ(f.trace_count(), 2);
 }
 
+TEST_F(SignatureTest, HoldsInsideAnotherTrace) {
+  Function inner = function("inner(x, y)", [](Tensor x, Tensor y) { return x * 2 + y; },
+                            {.signature = {{f32, {dyn("n"), 4}}, {f32, {dyn("n"), 1}}}});
+  Function outer = function("outer(x, y)", [=](Tensor x, Tensor y) { return inner(x, y); });
+  EXPECT_EQ(outer(ones({3, 4}), ones({3, 1})).to_vector<float>(), std::vector<float>(12, 3));
+  EXPECT_CONTAINS(error_of([&] { outer(ones({3, 5}), ones({3, 1})); }), "the signature promises f32[n,4]");
+  EXPECT_CONTAINS(error_of([&] { outer(ones({3, 4}, f64), ones({3, 1})); }), "the signature promises f32[n,4]");
+  EXPECT_CONTAINS(error_of([&] { outer(ones({3, 4}), ones({1, 1})); }), "the signature promises f32[n,1], and n is ");
+}
+
 }  // namespace
 }  // namespace stet

@@ -3,6 +3,7 @@
 #include <stet/stet.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <sstream>
 
@@ -304,6 +305,19 @@ TEST(Sizes, ManyTiedArguments) {
     return total;
   });
   EXPECT_EQ(f(std::vector<Tensor>(600, ones({3}))).to_vector<float>(), (Floats{600, 600, 600}));
+}
+
+/// One size after the other is found to be that of the first: work per argument must not grow with their number.
+TEST(Sizes, TracingManyTiedArgumentsGrowsWithTheirNumber) {
+  auto seconds = [](int count) {
+    Function f = function("f(xs)", [](std::vector<Tensor> xs) { return sum(stack(xs), 0); });
+    std::vector<Tensor> xs(static_cast<std::size_t>(count), ones({3}));
+    auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(f(xs).to_vector<float>()[0], static_cast<float>(count));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  double few = seconds(400);
+  EXPECT_LT(seconds(1600), 8 * few + 1);  // with the square of it, 16 times
 }
 
 }  // namespace

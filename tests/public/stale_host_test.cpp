@@ -624,5 +624,26 @@ TEST(StaleHost, AModelInTrainingIsNotAccused) {
   EXPECT_NOT_TOLD([&](int n) { f(ones({1 + n % 5, 3})); });
 }
 
+TEST(StaleHost, AWarmUpByACounterInMap) {
+  int step = 0;
+  auto dataset = data::from_tensor_slices(ones({40, 3})).map([&](Tensor x) { return step++ < 3 ? x * 0.1f : x; });
+  EXPECT_TOLD([&](int) {
+    for (Tensor x : dataset) (void)x;
+  });
+}
+
+struct Masked : keras::CustomModel {
+  Tensor mask = ones({2});
+  Tensor call(const Tensor& x, const keras::Context&) override { return x * mask; }
+};
+
+TEST(StaleHost, ATensorMemberOfAModel) {
+  auto model = keras::make<Masked>();
+  EXPECT_TOLD([&](int n) {
+    model.predict(ones({1, 2}));
+    if (n == 9) model->mask = zeros({2});
+  });
+}
+
 }  // namespace
 }  // namespace stet
