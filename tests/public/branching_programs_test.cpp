@@ -776,5 +776,40 @@ TEST(Proofs, ASliceBeforeAnInnerScopeAndADecision) {
       {tensor({1.f, 2.f, 3.f}), tensor({-1.f, 3.f, -9.f, 1.f}), tensor({4.f, 5.f})});
 }
 
+/// Caught on one side: nothing raises there when it is taken.
+TEST(ForkAfterFork, AScopeThatRaisesEitherWayIsCaughtOnOneSide) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor y = x;
+          if (sum(x) > 2.f) {
+            try {
+              scope([&] {
+                y = x * 3;
+                if (sum(x) > 5.f) throw std::domain_error("high");
+                throw std::domain_error("low");
+              });
+            } catch (const std::domain_error&) {
+              y = y + 1;
+            }
+          }
+          return Tensors{y};
+        }};
+      },
+      mixed());
+}
+
+/// The run that a trace is compared with has other sizes, but none that makes the sides equal where they were not.
+TEST(ForkAfterFork, ASideThatIsOneLongerThanTheOther) {
+  Function f = function("f(x)", [](Tensor x) {
+    return cond(
+        sum(x) > 0.f, [&] { return x; }, [&] { return full({3}, 2); });
+  });
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(f(-ones({2})).to_vector<float>(), (std::vector<float>{2, 2, 2}));
+  EXPECT_EQ(f(ones({3})).to_vector<float>(), (std::vector<float>{1, 1, 1}));
+  EXPECT_EQ(f.trace_count(), 1) << f.explain();
+}
+
 }  // namespace
 }  // namespace stet

@@ -915,5 +915,100 @@ TEST(TapeAroundAFork, SoftmaxToTheLastBit) {
   }
 }
 
+/// The same reading on all sides of an inner branch, made first on one side of an outer one or in the inner.
+TEST(TapeAroundAFork, OneReadingOnSidesOfSides) {
+  expect_same(
+      [] {
+        Variable v(full({3}, 0.5));
+        return Program{[=](Tensor x) {
+                         GradientTape tape;
+                         Tensor y = cond(
+                             sum(x) > 5.f, [&] { return v * 2; },
+                             [&] {
+                               Tensor z = cond(
+                                   sum(x) > 0.f, [&] { return v.read(); },
+                                   [&] {
+                                     Tensor read = v.read();
+                                     random::normal({2});
+                                     return read;
+                                   });
+                               return z * x;
+                             });
+                         return Tensors{y, known(tape.gradient(y, v))};
+                       },
+                       {v}};
+      },
+      of_three());
+}
+
+/// Two constants with equal elements, of which a tape watches one.
+TEST(TapeAroundAFork, AnEqualConstantOnOneSideIsNotWatched) {
+  expect_same(
+      [] {
+        return Program{[](Tensor x) {
+          Tensor y = x;
+          if (sum(x) > 4.5f) y = x * 2;
+          Tensor watched = zeros({20});
+          GradientTape tape({.persistent = true});
+          tape.watch(watched);
+          tape.watch(y);
+          Tensor z = cond(
+              sum(y) > 0.f, [&] { return y * 2; },
+              [&] {
+                Tensor d = tape.gradient(sum(y), watched);
+                return y + sum(d.defined() ? d : zeros({20}));
+              });
+          return Tensors{known(tape.gradient(z, y)), known(tape.gradient(z, watched))};
+        }};
+      },
+      mixed());
+}
+
+/// With one tape around it a Function is two programs, with several its ops run one by one: this is the first.
+TEST(TapeAroundAFunction, WhatRaisesDoesSoInTheCall) {
+  Function f = function("f(x)", [](Tensor x) {
+    cond(
+        sum(x) > 15.f, [&] { throw std::domain_error("too much"); }, [] {});
+    return x * x;
+  });
+  for (float size : {1.f, 20.f}) {
+    Tensor x = full({2}, size);
+    GradientTape tape;
+    tape.watch(x);
+    if (size > 15)
+      EXPECT_THROW(f(x), std::domain_error);
+    else
+      EXPECT_EQ(tape.gradient(sum(f(x)), x).to_vector<float>(), (std::vector<float>{2, 2}));
+  }
+}
+
+TEST(TapeAroundAFunction, WhatOnlyAnInnerDecisionNeedsHasNoGradient) {
+  Function f = function("f(x, y)", [](Tensor x, Tensor y) {
+    Tensor far = y * log(sum(x * 0));  // -inf
+    if (sum(x) > 4.5f) return x;
+    if (sum(far) > 1.f) return x * 2;
+    tanh(far);
+    return x * 3;
+  });
+  Tensor x = ones({2}), y = ones({3});
+  GradientTape tape({.persistent = true});
+  tape.watch(x);
+  tape.watch(y);
+  Tensor z = sum(f(x, y));
+  EXPECT_EQ(tape.gradient(z, x).to_vector<float>(), (std::vector<float>{3, 3}));
+  EXPECT_FALSE(tape.gradient(z, y).defined());
+}
+
+TEST(TapeAroundAFunction, AnUnusedSoftmaxOfALateSize) {
+  expect_same_gradients(
+      [] {
+        return Program{[](Tensor x) {
+          softmax(cast(nonzero(x > 0.f), f32), 0);
+          return Tensors{x * x};
+        }};
+      },
+      {tensor({1.f, 2.f}), tensor({-1.f, -2.f, 0.5f}), tensor({-1.f, -2.f})});
+}
+
 }  // namespace
 }  // namespace stet
