@@ -377,5 +377,20 @@ TEST_F(AllOrNothing, ADrawInAnInitScopeOfATraceThatThrows) {
   f(ones({3}));
 }
 
+/// What a trace that succeeds drew for first values is drawn: the next draw is another.
+TEST_F(AllOrNothing, ADrawInAnInitScopeOfATraceThatSucceeds) {
+  Variable v;
+  Function f = function("f(x)", [&](Tensor x) {
+    if (!v.defined()) {
+      InitScope outside;
+      v = Variable(random::uniform({3}));
+    }
+    return x * v;
+  });
+  random::seed(seed);
+  f(ones({3}));
+  EXPECT_NE(next_draws(), fresh);
+}
+
 }  // namespace
 }  // namespace stet
