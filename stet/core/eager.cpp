@@ -174,6 +174,9 @@ std::string form_of(std::span<const Operand> operands) {
   return form;
 }
 
+/// Of an op with more operands the sizes are no symbols: the size of a concatenation is the sum of all of them.
+constexpr std::size_t most_symbolic_operands = 256;
+
 std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> operands, const Attributes& attributes,
                                      Where where) {
   Graph graph;
@@ -185,7 +188,9 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
     std::vector<Dim> strides;
     if (const TensorNode* tensor = operands[i].tensor) {
       for (int axis = 0; axis < tensor->rank; ++axis)
-        shape.push_back(scope->symbol(text("s", i, "_", axis), tensor->sizes[axis]));
+        shape.push_back(operands.size() > most_symbolic_operands
+                            ? Dim(tensor->sizes[axis])
+                            : scope->symbol(text("s", i, "_", axis), tensor->sizes[axis]));
       if (!tensor->dense) strides = stride_dims(*tensor, scope.get(), static_cast<int>(i));
     }
     inputs.push_back(graph.add_input({operands[i].type(), shape}, std::move(strides)));

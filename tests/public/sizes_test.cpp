@@ -320,5 +320,19 @@ TEST(Sizes, TracingManyTiedArgumentsGrowsWithTheirNumber) {
   EXPECT_LT(seconds(1600), 8 * few + 1);  // with the square of it, 16 times
 }
 
+/// The size of the result is the sum of more sizes than an expression may have.
+TEST(Sizes, AConcatenationOfManyTensorsEagerly) {
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 1500; ++i) parts.push_back(full({i % 3}, i));
+  for (int round = 0; round < 2; ++round) {
+    Tensor all = concat(parts, 0);
+    EXPECT_EQ(all.dim(0).value(), 1500);
+    EXPECT_EQ(all[1499].item<float>(), 1499);
+    EXPECT_EQ(stack(std::vector<Tensor>(1200, ones({2}))).dim(0).value(), 1200);
+    parts[0] = ones({1});
+    parts[1] = ones({0});
+  }
+}
+
 }  // namespace
 }  // namespace stet
