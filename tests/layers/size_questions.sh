@@ -9,7 +9,7 @@ compiler=$1
 source=$2
 generated=$3
 status=0
-for question in 'd.value()' 'd == e' 's.sizes()' 'd + e' 'size_text(d)' 'require(d, Relation::equal, e, {})'; do
+for question in 'd.value()' 'd == e' 's.sizes()' 'd + e' 'size_text(d)' 'inside::require(d, Relation::equal, e, {})'; do
   compiles "$question" || { echo "does not compile: $question" >&2; status=1; }
 done
 for question in 'd.hint()' 'd.constant()' 'd.is_constant()' 'd.is_constant(1)' 'd.scope()' 'd.as_symbol()' 'd.symbols()' 'd.hash()' \
