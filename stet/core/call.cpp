@@ -10,6 +10,7 @@
 #include "stet/base/text.h"
 #include "stet/core/eager.h"
 #include "stet/core/gradient.h"
+#include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
@@ -103,7 +104,7 @@ void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand>
 }
 
 /// A tensor that is a number, in another type.
-Tensor number_as(const In& number, DType dtype) {
+Tensor number_as(const In& number, DType dtype, const char* op) {
   const TensorNode& node = *number.tensor().node();
   if (!node.traced) {
     double real = 0;
@@ -114,7 +115,24 @@ Tensor number_as(const In& number, DType dtype) {
     Operand checked = number_operand(floating ? In(real, number.where()) : In(integer, number.where()), dtype);
     if (!tapes_open()) return scalar_tensor(checked);
   }
-  return core_ops.cast(In(number.tensor(), number.where()), dtype);
+  In given(number.tensor(), number.where());
+  bool narrows = !is_floating(dtype) && !is_floating(node.dtype) && size_of(dtype) < size_of(node.dtype);
+  if (!node.traced || !narrows) return core_ops.cast(given, dtype);
+  // An argument, whose value is known when the program runs: what is an error eagerly is a side that raises.
+  const std::string problem = text(op_text(frame_caller(), op), ": a number is out of range for ", dtype);
+  return scope(
+      [&] {
+        Expr n = scalar::cast(operand(0, node.dtype), DType::i64);
+        In operands[] = {given};
+        if (call_map(scalar::logical_and(constant(row(dtype).lowest, DType::i64) <= n,
+                                         n <= constant(row(dtype).highest, DType::i64)),
+                     operands))
+          return core_ops.cast(given, dtype);
+        throw UserError(error_text(
+            problem, number.where(),
+            text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type")));
+      },
+      number.where());
 }
 
 /// The operands with all numbers that are tensors in the type they take beside `type`; empty if they have it already.
@@ -125,7 +143,7 @@ std::vector<Tensor> adapted_numbers(const OpDef& op, std::span<const In> given, 
     const TensorNode* node = operands[i].tensor;
     if (!node || !node->weak || node->dtype == number_type(type, node->dtype)) continue;
     out.resize(given.size());
-    out[i] = number_as(given[i], number_type(type, node->dtype));
+    out[i] = number_as(given[i], number_type(type, node->dtype), op.name);
   }
   return out;
 }
@@ -300,7 +318,7 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
 Tensor as_tensor(const In& operand, DType dtype) {
   if (operand.kind() != In::Kind::tensor) return scalar_tensor(number_operand(operand, dtype));
   const Tensor& tensor = operand.tensor();
-  return tensor.defined() && tensor.node()->weak ? number_as(operand, dtype) : tensor;
+  return tensor.defined() && tensor.node()->weak ? number_as(operand, dtype, "cast") : tensor;
 }
 
 Tensor call_map(Expr body, std::span<const In> operands) {

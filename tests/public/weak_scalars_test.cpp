@@ -197,4 +197,23 @@ TEST(IntegersBesideShortFloats, are_rounded_to_the_type) {
   }
 }
 
+/// The value is known when the program runs; eagerly the same call is an error too.
+TEST_F(WeakArguments, must_fit) {
+  Function f = function("f(x, n)", [](Tensor x, Scalar n) { return x + n; });
+  Tensor x = ones({2}, u8);
+  EXPECT_EQ(f(x, 2).to_vector<std::uint8_t>(), (std::vector<std::uint8_t>{3, 3}));
+  for (int n : {300, -1}) {
+    std::string text = error_of([&] { f(x, n); });
+    EXPECT_CONTAINS(text, "add: a number is out of range for u8");
+    EXPECT_CONTAINS(text, "weak_scalars_test.cpp:");
+    EXPECT_CONTAINS(text, "allowed are 0 to 255; cast the tensor to a wider type");
+  }
+  EXPECT_EQ(f(x, 254).to_vector<std::uint8_t>(), (std::vector<std::uint8_t>{255, 255}));
+  EXPECT_EQ(f.trace_count(), 1) << f.explain();
+  Function g = function("g(x, n)", [](Tensor x, Scalar n) { return x * n; });
+  EXPECT_EQ(g(ones({2}, i32), -7).to_vector<std::int32_t>(), (std::vector<std::int32_t>{-7, -7}));
+  EXPECT_CONTAINS(error_of([&] { g(ones({2}, i32), std::int64_t{1} << 40); }), "a number is out of range for i32");
+  EXPECT_EQ(g(ones({2}), 1 << 20).to_vector<float>()[0], 1 << 20);
+}
+
 }  // namespace
