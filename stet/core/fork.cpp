@@ -558,6 +558,12 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   if (!model) {
     forked->raises = (trace_.yes_first() ? ends.front() : ends.back()).error;
     model = &nothing;
+    // Host code may catch it, and then finds what was written.
+    const auto& written = ends.front().written;
+    if (outer_ && std::any_of(ends.begin(), ends.end(), [&](const PathEnd& end) { return end.written != written; }))
+      throw TraceError(error_text(text("tracing '", trace_.function(),
+                                       "': every side of an if (tensor) throws, and they wrote Variables differently"),
+                                  where, "write Variables before the decision, or throw before they are written"));
   }
   forked->first_value = first_value_;
   forked->readings = readings_inside_;
@@ -588,6 +594,7 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
     if (weak) creation::as_number(leaf.value);
   }
   forked->written = std::move(given.written_alike);
+  if (forked->raises) forked->written.assign(ends.front().written.begin(), ends.front().written.end());
   for (std::uint64_t id : given.variables) forked->written.emplace_back(id, piece.results[next++]);
   if (outer_ && trace_.repeats_sides()) repeat(ends, *forked, where);
   // The next reading is not one of any path, whichever was run last.
@@ -599,11 +606,11 @@ Leaves ForkScope::merged(std::vector<PathEnd> ends, Where where) {
   forked->last.results.clear();
   forget_sides();
   if (outer_) outer_->add({.kind = PathItem::scope, .inner = forked});
+  trace_.publish(*forked);
   if (forked->raises) {
     trace_.bury(forked->tail);  // the paths that end in it have it
     std::rethrow_exception(forked->raises);
   }
-  trace_.publish(*forked);
   return forked->results;
 }
 
@@ -667,11 +674,9 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
   std::vector<ValueId> recorded;
   flatten(inner->prefix, 0, inner->prefix.size(), nullptr, recorded);
   for (ValueId id : recorded) innermost_->dig_up(id);
+  if (inner->forked()) publish(*inner);
   if (inner->raises) std::rethrow_exception(inner->raises);
-  if (inner->forked()) {
-    for (ValueId id : inner->tail) innermost_->dig_up(id);
-    publish(*inner);
-  }
+  for (ValueId id : inner->tail) innermost_->dig_up(id);
   return results;
 }
 

@@ -300,6 +300,55 @@ TEST(NestedFunctions, OnASideOfADecision) {
       mixed());
 }
 
+TEST(Written, BeforeADecisionOfWhichBothSidesThrow) {
+  expect_same(
+      [] {
+        Variable v(full({}, 1));
+        return Program{[=](Tensor x) {
+                         Tensor y = x;
+                         try {
+                           scope([&] {
+                             v.assign_add(sum(x));
+                             if (sum(x) > 0.f) throw std::domain_error("high");
+                             throw std::domain_error("low");
+                           });
+                         } catch (const std::domain_error&) {
+                           y = x * v;
+                         }
+                         if (sum(x) > 2.f) y = y + v;
+                         return Tensors{y};
+                       },
+                       {v}};
+      },
+      mixed());
+}
+
+TEST(Written, DifferentlyOnSidesThatThrowIsRefused) {
+  Variable v(full({}, 1));
+  Function f = function("f(x)", [=](Tensor x) {
+    try {
+      scope([&] {
+        if (sum(x) > 0.f) throw std::domain_error("high");
+        v.assign(sum(x));
+        throw std::domain_error("low");
+      });
+    } catch (const std::domain_error&) {
+    }
+    return x * v;
+  });
+  try {
+    f(ones({2}));
+    ADD_FAILURE() << "no error";
+  } catch (const TraceError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("tracing 'f': every side of an if (tensor) throws, and they wrote Variables "
+                        "differently"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(v.read().item<float>(), 1);
+}
+
 // --- host values
 
 TEST(HostValues, ANumberWrittenOnOneSide) {
