@@ -47,6 +47,10 @@ DType number_type(DType type, DType number) {
   return type == DType::bool_ && number != DType::bool_ ? DType::i32 : type;
 }
 
+std::string range_advice(DType dtype) {
+  return text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type");
+}
+
 Operand number_operand(const In& number, DType dtype) {
   Operand out;
   out.dtype = dtype;
@@ -64,9 +68,7 @@ Operand number_operand(const In& number, DType dtype) {
                   "use a number below 2^63");
   std::int64_t value = number.kind() == In::Kind::size ? number.size().value(number.where()) : number.integer();
   if (!is_floating(dtype) && (value < row(dtype).lowest || value > row(dtype).highest))
-    throw Problem(
-        text("the number ", value, " is out of range for ", dtype),
-        text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type"));
+    throw Problem(text("the number ", value, " is out of range for ", dtype), range_advice(dtype));
   convert_element(DType::i64, &value, dtype, &out.bits);
   return out;
 }
@@ -128,9 +130,7 @@ Tensor number_as(const In& number, DType dtype, const char* op) {
                                          n <= constant(row(dtype).highest, DType::i64)),
                      operands))
           return core_ops.cast(given, dtype);
-        throw UserError(error_text(
-            problem, number.where(),
-            text("allowed are ", row(dtype).lowest, " to ", row(dtype).highest, "; cast the tensor to a wider type")));
+        throw UserError(error_text(problem, number.where(), range_advice(dtype)));
       },
       number.where());
 }

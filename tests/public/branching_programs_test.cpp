@@ -5,27 +5,10 @@
 
 #include <stdexcept>
 
-#include "eager_and_traced.h"
+#include "decisions.h"
 
 namespace stet {
 namespace {
-
-using Tensors = std::vector<Tensor>;
-
-/// Inputs that take the sides of a decision by sum(x), in several sizes.
-Tensors mixed() {
-  return {tensor({1.f, 2.f, 3.f}),
-          tensor({-1.f, -2.f, 0.5f}),
-          tensor({4.f}),
-          tensor({-0.5f, 0.25f, -3.f, 1.f, 0.f}),
-          zeros({0}),
-          tensor({1.f, 2.f, 3.f})};
-}
-
-Tensor bend(const Tensor& x) {
-  if (sum(x) > 0.f) return relu(x * 2) + 1;
-  return sigmoid(x);
-}
 
 struct Bend : keras::CustomLayer {
   Tensor call(const Tensor& x, const keras::Context&) override { return bend(x); }
