@@ -37,8 +37,9 @@ docs: build  ## Make the parts of docs/ that are made by commands
 
 oracle: build  ## Write anew the NumPy values that op tests compare with (after adding a row)
 	@sh cmake/install-packages.sh cmake/packages-oracle.txt
-	@$(BUILD)/stet_tests --gtest_brief=1 --gtest_also_run_disabled_tests --gtest_filter=OracleFile.DISABLED_WriteRows
-	@/usr/bin/python3 tests/oracle/make_values.py tests/oracle/rows.txt tests/oracle/values.txt
+	@STET_ROWS_FILE=$(BUILD)/rows.txt $(BUILD)/stet_tests --gtest_brief=1 --gtest_also_run_disabled_tests \
+	  --gtest_filter=OracleFile.DISABLED_WriteRows
+	@/usr/bin/python3 tests/oracle/make_values.py $(BUILD)/rows.txt tests/oracle
 
 format:  ## Format the sources with clang-format
 	@find stet tests bench examples -name '*.h' -o -name '*.cpp' | xargs clang-format -i

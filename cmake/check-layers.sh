@@ -1,6 +1,6 @@
 #!/bin/sh
 # check-layers.sh <source folder> <layer>...: a file includes only from its own layer and the layers before it, and only
-# cpu/ includes LLVM or oneDNN; keras/ is written as a user could, with installed headers; what answers about sizes
+# cpu/ includes LLVM or oneDNN, and nobody above names its types; keras/ is written as a user could, with installed headers; what answers about sizes
 # without a record is out of sight of users, ops/, data/ and keras/. Prints every line that does not keep to it.
 set -eu
 cd "$1"
@@ -15,6 +15,12 @@ for layer in "$@"; do
     echo "^ $layer/ may include only from: $allowed" >&2
     status=1
   fi
+  case $layer in compiler | core | ops | data | keras)
+    if grep -n -r -E 'cpu::|^#include "stet/cpu/' "stet/$layer"; then
+      echo "^ only tools may know a device's types: lowering asks a Target" >&2
+      status=1
+    fi ;;
+  esac
   if [ "$layer" != cpu ] && grep -n -r -E '^#include [<"](llvm|dnnl)' "stet/$layer"; then
     echo "^ only cpu/ may include LLVM or oneDNN" >&2
     status=1

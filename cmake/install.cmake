@@ -4,7 +4,7 @@
 set(STET_PUBLIC_HEADERS
     stet/stet.h
     stet/base/where.h stet/base/export.h stet/base/error.h stet/base/dtype.h stet/base/dim.h stet/base/shape.h
-    stet/base/text.h
+    stet/base/text.h stet/base/for_each.h
     stet/runtime/buffer.h stet/runtime/parallel.h
     stet/core/tensor.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/tape.h
     stet/core/function.h stet/core/audit.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
@@ -19,6 +19,7 @@ foreach(header IN LISTS STET_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/generated/stet/ops/declarations.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stet/ops)
 install(FILES ${PROJECT_BINARY_DIR}/generated/stet/base/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stet/base)
 
 install(TARGETS stet EXPORT stetTargets)

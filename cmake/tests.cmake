@@ -32,7 +32,7 @@ set(public_test_sources ${test_sources})
 list(FILTER test_sources EXCLUDE REGEX "/tests/public/")
 list(FILTER public_test_sources INCLUDE REGEX "/tests/public/")
 if(test_sources AND STET_INTERNAL_TESTS)
-  stet_add_tests(stet_tests 4 ${test_sources})
+  stet_add_tests(stet_tests 4 ${test_sources} tests/reference/reference_device.cpp)
   target_link_libraries(stet_tests PRIVATE stet_objects)
 endif()
 if(public_test_sources)
@@ -75,7 +75,8 @@ if(NOT STET_SANITIZE)
   set_tests_properties(size_questions PROPERTIES TIMEOUT 600)
 
   # Programs that must compile, and some that must not.
-  add_test(NAME compile COMMAND sh ${PROJECT_SOURCE_DIR}/tests/compile/run.sh ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER})
+  add_test(NAME compile COMMAND sh ${PROJECT_SOURCE_DIR}/tests/compile/run.sh ${PROJECT_SOURCE_DIR} ${CMAKE_CXX_COMPILER}
+           ${PROJECT_BINARY_DIR}/generated)
 
   add_test(NAME layers COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/check-layers.sh ${PROJECT_SOURCE_DIR} ${STET_LAYERS})
 

@@ -8,7 +8,6 @@
 #include "stet/compiler/lower_contract.h"
 #include "stet/compiler/lower_reduce.h"
 #include "stet/compiler/lowering.h"
-#include "stet/cpu/gemm_step.h"
 
 namespace stet {
 namespace {
@@ -75,8 +74,9 @@ AxisMap identity_axes(int rank) {
 
 // --- Lowering
 
-Lowering::Lowering(const Graph& graph)
+Lowering::Lowering(const Graph& graph, Device& device)
     : program(std::make_shared<Program>()), graph_(graph), places_(graph.nodes.size()) {
+  program->device = &device;
   program->scope = graph.scope;
   program->checks = graph.checks;
   program->raises = graph.raises;
@@ -116,7 +116,7 @@ Place Lowering::place_for(ValueId id) {
   return place;
 }
 
-std::vector<Place> Lowering::tuple_places(ValueId id) {
+std::vector<Place> Lowering::read_places(ValueId id) {
   const Node& node = graph_.node(id);
   if (node.results.size() == 1) return {place_for(id)};
   std::vector<Place> out(node.results.size());
@@ -128,6 +128,12 @@ std::vector<Place> Lowering::tuple_places(ValueId id) {
       else
         places_[static_cast<std::size_t>(user)] = place;
     }
+  return out;
+}
+
+std::vector<Place> Lowering::tuple_places(ValueId id) {
+  const Node& node = graph_.node(id);
+  std::vector<Place> out = read_places(id);
   for (std::size_t i = 0; i < out.size(); ++i)
     if (out[i].buffer < 0)
       out[i] = {add_buffer(ProgramBuffer::temporary, node.results[i].dtype, node.results[i].shape.element_count()),
@@ -177,7 +183,12 @@ void Lowering::run() {
     if (node.op == &input_row || node.op == &part_row) continue;  // a part was placed with its tuple
     if (node.op == &constant_row) {
       int buffer = add_buffer(ProgramBuffer::constant, node.type().dtype, node.type().shape.element_count());
-      program->buffers.back().bytes = node.attributes.as<ConstantAttributes>().bytes;
+      ProgramBuffer& constant = program->buffers.back();
+      constant.bytes = node.attributes.as<ConstantAttributes>().bytes;
+      if (Device& device = *program->device; !device.is_host()) {
+        constant.memory = device.allocate(constant.bytes.size());
+        device.copy_in(constant.memory.data(), constant.bytes.data(), constant.bytes.size());
+      }
       places_[static_cast<std::size_t>(id)] = {buffer, dense_layout(node.type().shape)};
     } else if (node.op == &size_row) {
       lower_size(call);
@@ -260,6 +271,8 @@ Place LowerCall::dense(int number) {
 
 Place LowerCall::result() { return lowering_.place_for(id_); }
 
+std::vector<Place> LowerCall::results() { return lowering_.read_places(id_); }
+
 Place LowerCall::temporary(DType dtype, const Shape& shape) {
   return {lowering_.add_buffer(ProgramBuffer::temporary, dtype, shape.element_count()), dense_layout(shape)};
 }
@@ -279,24 +292,19 @@ Access LowerCall::access(const Place& place, DType dtype, std::span<const int> l
   return out;
 }
 
-void LowerCall::kernel(Kernel given, std::vector<cpu::KernelCheck> checks) {
+void LowerCall::kernel(Kernel given, std::vector<KernelCheck> checks) {
   ensure_loop(given);
   // A kernel that adds to memory keeps its loops: merged lanes could meet in one place.
-  Kernel kernel = given.accumulate ? given : collapse_loops(given);
-  std::vector<int> buffers = number_buffers(kernel);
-  for (cpu::KernelCheck& check : checks) {
+  KernelLaunch launch{given.accumulate ? std::move(given) : collapse_loops(given), {}, {}, std::move(checks)};
+  launch.buffers = number_buffers(launch.kernel);
+  for (int buffer : launch.buffers)
+    launch.buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
+  for (KernelCheck& check : launch.checks) {
     check.op = node().op->name;
     check.caller = node().caller;
     check.where = node().where;
   }
-  auto step = std::make_unique<cpu::KernelStep>(std::move(kernel), buffers, std::move(checks));
-  for (int buffer : buffers)
-    step->buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
-  const Kernel& final_kernel = step->kernel();
-  step->reads = buffers;
-  for (const Access* result : final_kernel.results())
-    step->writes.push_back(buffers[static_cast<std::size_t>(result->buffer)]);
-  this->step(std::move(step));
+  step(target().kernel(std::move(launch)));
 }
 
 void LowerCall::map(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
@@ -323,6 +331,8 @@ void LowerCall::maps(const Shape& space, std::span<const Place> operands, std::s
   this->kernel(std::move(kernel));
 }
 
+const Target& LowerCall::target() const { return lowering_.program->device->target(); }
+
 void LowerCall::step(std::unique_ptr<Step> step) { lowering_.program->steps.push_back(std::move(step)); }
 
 void LowerCall::bind_late(const Dim& symbol, const Place& place) {
@@ -330,8 +340,8 @@ void LowerCall::bind_late(const Dim& symbol, const Place& place) {
       {static_cast<int>(lowering_.program->steps.size()) - 1, place.buffer, *symbol.as_symbol()});
 }
 
-std::shared_ptr<Program> lower(const Graph& graph) {
-  Lowering lowering(graph);
+std::shared_ptr<Program> lower(const Graph& graph, Device& device) {
+  Lowering lowering(graph, device);
   lowering.run();
   return lowering.program;
 }
@@ -347,30 +357,7 @@ void provide_code(Program& program) {
       for (Program* child : step->children()) open.push_back(child);
     }
   }
-  std::vector<cpu::CodeRequest> requests;
-  std::vector<cpu::KernelStep*> steps;
-  for (Step* step : all)
-    if (auto* kernel = dynamic_cast<cpu::KernelStep*>(step)) {
-      requests.push_back(kernel->code());
-      steps.push_back(kernel);
-    }
-  // Matrix products find their code themselves; asking for it here compiles it beside the rest.
-  struct Product {
-    cpu::GemmStep* step;
-    std::size_t begin, end;  // of its requests
-  };
-  std::vector<Product> products;
-  for (Step* step : all)
-    if (auto* gemm = dynamic_cast<cpu::GemmStep*>(step)) {
-      std::size_t begin = requests.size();
-      for (cpu::CodeRequest& request : gemm->code()) requests.push_back(std::move(request));
-      products.push_back({gemm, begin, requests.size()});
-    }
-  std::vector<cpu::Code> code = cpu::shared_code(requests);
-  for (std::size_t i = 0; i < steps.size(); ++i) steps[i]->set_code(code[i]);
-  for (const Product& product : products)
-    product.step->hold_code({code.begin() + static_cast<std::ptrdiff_t>(product.begin),
-                             code.begin() + static_cast<std::ptrdiff_t>(product.end)});
+  program.device->target().provide_code(all);
 }
 
 }  // namespace stet

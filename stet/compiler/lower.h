@@ -5,15 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "stet/cpu/kernel_step.h"
 #include "stet/ir/graph.h"
 #include "stet/ir/kernel.h"
+#include "stet/runtime/device.h"
 #include "stet/runtime/program.h"
+#include "stet/runtime/target.h"
 
 namespace stet {
 
-/// The program of a graph, its machine code still missing.
-std::shared_ptr<Program> lower(const Graph&);
+/// The program of a graph for a device, its machine code still missing.
+std::shared_ptr<Program> lower(const Graph&, Device&);
 /// Fetches or compiles the code of all steps, at once.
 void provide_code(Program&);
 
@@ -45,6 +46,8 @@ class LowerCall {
   Place dense(int number);
   /// The node's result, dense.
   Place result();
+  /// Of a tuple: each result, dense; buffer -1 where nobody reads it, so that it need not be computed.
+  std::vector<Place> results();
   /// Elements of the buffer that a place is in.
   const Dim& elements(const Place& place) const;
   /// A dense buffer for the time of the program's run.
@@ -53,7 +56,7 @@ class LowerCall {
   /// An access to `place` whose axis a is walked by loop loops[a] (-1: the axis has one element).
   static Access access(const Place& place, DType dtype, std::span<const int> loops, std::size_t loop_count);
   /// Adds a kernel: loops merged where possible, buffers numbered, verified.
-  void kernel(Kernel kernel, std::vector<cpu::KernelCheck> checks = {});
+  void kernel(Kernel kernel, std::vector<KernelCheck> checks = {});
   /// body(operands of these places, each of the loops' shape or broadcast by `axes`) into `to`, elementwise.
   void map(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
            std::span<const AxisMap> axes, Expr body, const Place& to, const char* name);
@@ -61,6 +64,8 @@ class LowerCall {
   void maps(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,
             std::span<const AxisMap> axes, std::span<const Expr> bodies, std::span<const Place> to, const char* name);
   void step(std::unique_ptr<Step> step);
+  /// Who makes steps of what is no kernel.
+  const Target& target() const;
   /// After the last step added, the i64 in `place` is the value of `symbol`.
   void bind_late(const Dim& symbol, const Place& place);
 

@@ -12,7 +12,8 @@ namespace stet {
 void Lowering::lower_branch(LowerCall& call, ValueId id) {
   const Node& node = graph_.node(id);
   const auto& branch = node.attributes.as<BranchAttributes>();
-  BranchPrograms programs{lower(*branch.yes), lower(*branch.no)};
+  Device& device = *program->device;
+  BranchPrograms programs{lower(*branch.yes, device), lower(*branch.no, device)};
   int condition = call.dense(0).buffer;
 
   std::vector<int> inputs, results;
@@ -46,7 +47,7 @@ void Lowering::lower_branch(LowerCall& call, ValueId id) {
   if (run_first)
     call.step(std::make_unique<BranchLateSizes>(programs, condition, inputs, std::move(late)));
   else if (!known.empty())
-    call.step(std::make_unique<BranchSizes>(condition, std::move(known)));
+    call.step(std::make_unique<BranchSizes>(device, condition, std::move(known)));
   for (const auto& [symbol, place] : symbols) call.bind_late(symbol, place);
 
   for (const Place& place : tuple_places(id)) results.push_back(place.buffer);

@@ -2,18 +2,17 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/compiler/contraction.h"
-#include "stet/cpu/gemm_step.h"
 
 namespace stet {
 namespace {
 
 /// An operand as GEMM takes it: rows contiguous, as stored or transposed.
-struct MatrixPlace {
+struct MatrixOperand {
   Place place;
   bool transposed = false;
 };
 
-MatrixPlace matrix_place(LowerCall& call, int number, bool transpose, DType computed) {
+MatrixOperand matrix_operand(LowerCall& call, int number, bool transpose, DType computed) {
   const ValueType& type = call.in(number);
   Place place = call.place(number);
   if (type.dtype != computed) {
@@ -35,8 +34,8 @@ MatrixPlace matrix_place(LowerCall& call, int number, bool transpose, DType comp
   return {call.dense(number), transpose};
 }
 
-cpu::GemmPlace gemm_place(const Place& place, bool flipped, const AxisMap& batch, const Dim& extent, DType dtype) {
-  cpu::GemmPlace out;
+MatrixPlace matrix_place(const Place& place, bool flipped, const AxisMap& batch, const Dim& extent, DType dtype) {
+  MatrixPlace out;
   out.buffer = place.buffer;
   out.offset = place.layout.offset;
   const std::vector<Dim>& strides = place.layout.strides;
@@ -51,61 +50,60 @@ cpu::GemmPlace gemm_place(const Place& place, bool flipped, const AxisMap& batch
 }
 
 /// How an epilogue operand lies over the last two axes of the result; nothing if it does not fit.
-std::optional<cpu::EpilogueOperand> epilogue_kind(const AxisMap& axes) {
+std::optional<EpilogueOperand> epilogue_kind(const AxisMap& axes) {
   int rank = axes.rank;
   auto at = [&](int axis) { return static_cast<int>(axes.axes[static_cast<std::size_t>(axis)]); };
   for (int axis = 0; axis < rank - 2; ++axis)
     if (at(axis) >= 0) return std::nullopt;
   int row = at(rank - 2), column = at(rank - 1);
-  if (row < 0 && column < 0) return cpu::EpilogueOperand::scalar;
-  if (row < 0) return cpu::EpilogueOperand::per_column;
-  if (column < 0) return cpu::EpilogueOperand::per_row;
-  return row < column ? std::optional(cpu::EpilogueOperand::full) : std::nullopt;
+  if (row < 0 && column < 0) return EpilogueOperand::scalar;
+  if (row < 0) return EpilogueOperand::per_column;
+  if (column < 0) return EpilogueOperand::per_row;
+  return row < column ? std::optional(EpilogueOperand::full) : std::nullopt;
 }
 
-void lower_floating(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
+void lower_product(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
   DType computed = compute_type(call.in(0).dtype);
-  auto step = std::make_unique<cpu::GemmStep>();
-  MatrixPlace left = matrix_place(call, 0, attributes.transpose_left, computed);
-  MatrixPlace right = matrix_place(call, 1, attributes.transpose_right, computed);
-  step->spec.dtype = computed;
-  step->spec.transpose_left = left.transposed;
-  step->spec.transpose_right = right.transposed;
-  step->m = shape.m;
-  step->n = shape.n;
-  step->k = shape.k;
-  for (const Dim& extent : shape.batch) step->batch.push_back(extent);
+  ContractionSpec spec;
+  MatrixOperand left = matrix_operand(call, 0, attributes.transpose_left, computed);
+  MatrixOperand right = matrix_operand(call, 1, attributes.transpose_right, computed);
+  spec.dtype = computed;
+  spec.transpose_left = left.transposed;
+  spec.transpose_right = right.transposed;
+  spec.m = shape.m;
+  spec.n = shape.n;
+  spec.k = shape.k;
+  for (const Dim& extent : shape.batch) spec.batch.push_back(extent);
   bool left_flipped = left.transposed != attributes.transpose_left;
   bool right_flipped = right.transposed != attributes.transpose_right;
-  step->left = gemm_place(left.place, left_flipped, shape.left_batch, call.elements(left.place), computed);
-  step->right = gemm_place(right.place, right_flipped, shape.right_batch, call.elements(right.place), computed);
+  spec.left = matrix_place(left.place, left_flipped, shape.left_batch, call.elements(left.place), computed);
+  spec.right = matrix_place(right.place, right_flipped, shape.right_batch, call.elements(right.place), computed);
   Place to = call.result();
-  step->result = gemm_place(to, false, identity_axes(shape.batch.rank()), call.elements(to), call.out().dtype);
+  spec.result = matrix_place(to, false, identity_axes(shape.batch.rank()), call.elements(to), call.out().dtype);
 
   Expr epilogue = attributes.epilogue;
   if (!epilogue.defined() && call.out().dtype != computed)
     epilogue = scalar::cast(operand(0, computed), call.out().dtype);
-  step->spec.epilogue.expression = epilogue;
+  spec.epilogue.expression = epilogue;
   for (std::size_t i = 0; i < attributes.epilogue_axes.size(); ++i) {
     int number = static_cast<int>(i) + 2;
-    cpu::EpilogueOperand kind = *epilogue_kind(attributes.epilogue_axes[i]);
+    EpilogueOperand kind = *epilogue_kind(attributes.epilogue_axes[i]);
     Place place = call.dense(number);
-    cpu::GemmPlace operand;
+    MatrixPlace operand;
     operand.buffer = place.buffer;
     operand.offset = place.layout.offset;
-    operand.leading = kind == cpu::EpilogueOperand::full ? shape.n : Dim(0);
-    operand.batch_strides.assign(step->batch.size(), Dim(0));
+    operand.leading = kind == EpilogueOperand::full ? shape.n : Dim(0);
+    operand.batch_strides.assign(spec.batch.size(), Dim(0));
     operand.extent = call.elements(place);
     operand.element_bytes = size_of(call.in(number).dtype);
-    step->operands.push_back(operand);
-    step->spec.epilogue.operands.push_back(kind);
+    spec.operands.push_back(operand);
+    spec.epilogue.operands.push_back(kind);
   }
-  step->finish();
-  call.step(std::move(step));
+  call.step(call.target().contraction(std::move(spec)));
 }
 
-/// Integers: a sum of products, vectorised along n.
-void lower_integer(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
+/// What the target does not multiply (integers): a sum of products, vectorised along n.
+void lower_sum_of_products(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
   Kernel kernel;
   kernel.name = call.node().op->name;
   kernel.combine = Combine::sum;
@@ -141,10 +139,10 @@ void lower_contract(LowerCall& call) {
   const auto& attributes = call.attributes<ContractAttributes>();
   Contraction shape = contraction_of(call.in(0).shape, attributes.transpose_left, call.in(1).shape,
                                      attributes.transpose_right, call.out().shape);
-  if (is_floating(call.in(0).dtype))
-    lower_floating(call, shape, attributes);
+  if (call.target().contracts(compute_type(call.in(0).dtype)))
+    lower_product(call, shape, attributes);
   else
-    lower_integer(call, shape, attributes);
+    lower_sum_of_products(call, shape, attributes);
 }
 
 std::optional<Node> with_epilogue(const Graph& graph, const Node& product, const Node& consumer,

@@ -6,7 +6,7 @@ namespace stet {
 
 class Lowering {
  public:
-  explicit Lowering(const Graph& graph);
+  Lowering(const Graph& graph, Device& device);
   void run();
 
   std::shared_ptr<Program> program;
@@ -23,7 +23,9 @@ class Lowering {
   void lower_size(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
   void lower_branch(LowerCall& call, ValueId id);
-  /// Where each value of a tuple goes: to its part() node's place, or nowhere that is read.
+  /// Where each value of a tuple goes: to its part() node's place; buffer -1 where nobody reads it.
+  std::vector<Place> read_places(ValueId id);
+  /// The same with memory for all of them.
   std::vector<Place> tuple_places(ValueId id);
   void copy_results();
 

@@ -73,7 +73,7 @@ std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& optio
     if (options.observe) options.observe(pass.name, graph);
   }
   Stopwatch lowering;
-  std::shared_ptr<Program> program = lower(graph);
+  std::shared_ptr<Program> program = lower(graph, *options.device);
   note("lower", lowering);
   if (wanted("plan")) {
     Stopwatch planning;

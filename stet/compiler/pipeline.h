@@ -8,12 +8,13 @@
 
 #include "stet/compiler/verified_passes.h"
 #include "stet/ir/graph.h"
+#include "stet/runtime/device.h"
 #include "stet/runtime/program.h"
 
 namespace stet {
 
-/// A pass returns a new graph that computes the same. Its declaration below says why it exists and why it stands where it
-/// does.
+/// A pass returns a new graph that computes the same. Its declaration below says why it exists and why it stands where
+/// it does.
 struct Pass {
   const char* name;
   Graph (*run)(const Graph&);
@@ -24,6 +25,8 @@ std::span<const Pass> passes();
 struct CompileOptions {
   /// Names of passes to leave out. Every pass may be left out, and so may "plan".
   std::vector<std::string> without = {};
+  /// Where the program will run.
+  Device* device = &Device::host();
   /// Verify the graph after each pass.
   bool verify = verified_passes();
   /// Called with the graph after each pass ("start" before the first).

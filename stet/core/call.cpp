@@ -1,5 +1,6 @@
 #include "stet/core/call.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -108,7 +109,7 @@ void type_numbers(const OpDef& op, std::span<const In> given, std::span<Operand>
 /// A tensor that is a number, in another type.
 Tensor number_as(const In& number, DType dtype, const char* op) {
   const TensorNode& node = *number.tensor().node();
-  if (!node.traced) {
+  if (!node.traced && !node.device()) {
     double real = 0;
     std::int64_t integer = 0;
     bool floating = is_floating(node.dtype);
@@ -149,9 +150,17 @@ std::vector<Tensor> adapted_numbers(const OpDef& op, std::span<const In> given, 
 }
 
 /// The result of an op on numbers alone is a number.
-Tensor number_if(bool numbers, const OpDef& op, Tensor out) {
+Tensor number_if(const OpDef& op, Tensor out) {
   bool keeps = op.dtypes.result != DTypeRule::fixed && op.dtypes.result != DTypeRule::compared;
-  return numbers && keeps && out.node()->rank == 0 ? creation::as_number(std::move(out)) : out;
+  return keeps && out.node()->rank == 0 ? creation::as_number(std::move(out)) : out;
+}
+
+/// The operands, with those that are defined instead of them. They must outlive the result, which refers to them.
+std::vector<In> with(std::span<const In> given, const std::vector<Tensor>& instead) {
+  std::vector<In> out(given.begin(), given.end());
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (instead[i].defined()) out[i] = In(instead[i], given[i].where());
+  return out;
 }
 
 /// Operands as tensors, for those who remember them.
@@ -160,6 +169,28 @@ std::vector<Tensor> tensors_of(std::span<const In> given, std::span<const Operan
   for (std::size_t i = 0; i < given.size(); ++i)
     out.push_back(operands[i].tensor ? given[i].tensor() : scalar_tensor(operands[i]));
   return out;
+}
+
+// --- devices
+
+/// Of operands some of which lie on a device: that device, and copies of the numbers among the others, moved there, by
+/// operand; none if there was nothing to move.
+std::vector<Tensor> moved_numbers(std::span<const In> given, Device** device) {
+  auto place = [](const In& operand) { return operand.kind() == In::Kind::tensor ? operand.tensor().node() : nullptr; };
+  for (const In& operand : given)
+    if (const TensorNode* node = place(operand); node && node->device()) *device = node->device();
+  std::vector<Tensor> moved;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const TensorNode* node = place(given[i]);
+    if (!node || node->device() == *device) continue;
+    if (node->device() || node->rank > 0)
+      throw Problem(text("one operand lies on ", (*device)->name(), " and another on ",
+                         node->device() ? node->device()->name() : Device::host().name()),
+                    "move them to one device first");
+    moved.resize(given.size());
+    moved[i] = on_device(given[i].tensor(), **device);
+  }
+  return moved;
 }
 
 // --- views
@@ -184,7 +215,11 @@ Tensor run_view(const OpDef& op, const Operand& operand, AttributesView attribut
   for (const Dim& stride : view->strides) {
     strides.push_back(stride.constant());
     // Memory is walked forwards only: a reversed axis is copied.
-    if (stride.constant() < 0) return run_eager(op, {&operand, 1}, attributes, where);
+    if (stride.constant() < 0) {
+      Tensor out;
+      run_eager(op, {&operand, 1}, attributes, where, {&out, 1}, device_of(node.buffer));
+      return out;
+    }
   }
   return view_tensor(node, sizes, strides, view->offset.constant());
 }
@@ -192,8 +227,8 @@ Tensor run_view(const OpDef& op, const Operand& operand, AttributesView attribut
 // --- tracing
 
 /// The op as a node of the open trace.
-Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::span<const Operand> operands,
-              AttributesView attributes) {
+void record(Trace& trace, const OpDef& op, std::span<const In> given, std::span<const Operand> operands,
+            AttributesView attributes, std::span<Tensor> results) {
   std::vector<Tensor> inputs;
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].kind() == In::Kind::tensor)
@@ -205,9 +240,8 @@ Tensor record(Trace& trace, const OpDef& op, std::span<const In> given, std::spa
       inputs.push_back(trace.number_value(number.dtype, &number.bits));
     }
   }
-  Tensor out = trace.record(op, inputs, attributes, line_of(given));
-  if (tapes_open()) tell_tapes(op, inputs, attributes, {out});
-  return out;
+  trace.record(op, inputs, attributes, line_of(given), results);
+  if (tapes_open()) tell_tapes(op, inputs, attributes, {results.begin(), results.end()});
 }
 
 }  // namespace
@@ -266,6 +300,18 @@ void throw_run_error(const std::string& function, const Problem& problem, Where 
 }
 
 Tensor call(const OpDef& op, std::span<const In> given, AttributesView attributes) {
+  Tensor out;
+  call_into(op, given, attributes, {&out, 1});
+  return out;
+}
+
+std::vector<Tensor> call_all(const OpDef& op, std::initializer_list<In> given, AttributesView attributes) {
+  std::vector<Tensor> out(op.result_count());
+  call_into(op, {given.begin(), given.size()}, attributes, out);
+  return out;
+}
+
+void call_into(const OpDef& op, std::span<const In> given, AttributesView attributes, std::span<Tensor> results) {
   ShortArray<Operand, 8> storage(given.size());
   std::span<Operand> operands(storage.data(), given.size());
   bool weak = false;
@@ -279,21 +325,25 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
     }
     std::optional<DType> type = tensor_type(op, operands);
     if (weak && type && adapts_numbers(op))
-      if (std::vector<Tensor> adapted = adapted_numbers(op, given, operands, *type); !adapted.empty()) {
-        std::vector<In> others(given.begin(), given.end());
-        for (std::size_t i = 0; i < given.size(); ++i)
-          if (adapted[i].defined()) others[i] = In(adapted[i], given[i].where());
-        return call(op, others, attributes);
-      }
+      if (std::vector<Tensor> adapted = adapted_numbers(op, given, operands, *type); !adapted.empty())
+        return call_into(op, with(given, adapted), attributes, results);
     type_numbers(op, given, operands, type);
     bool numbers = !type && adapts_numbers(op);
-    if (Trace* trace = current_trace()) return number_if(numbers, op, record(*trace, op, given, operands, attributes));
+    if (Trace* trace = current_trace()) {
+      record(*trace, op, given, operands, attributes, results);
+      if (numbers) results[0] = number_if(op, std::move(results[0]));
+      return;
+    }
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].kind() != In::Kind::tensor)
         operands[i] = number_operand(given[i], operands[i].dtype);
       else if (operands[i].tensor->traced)
         concrete_node(given[i].tensor(), op.name, line_of(given));  // throws: it has leaked
     }
+    Device* device = nullptr;
+    if (std::any_of(operands.begin(), operands.end(), [](const Operand& o) { return o.tensor && o.tensor->device(); }))
+      if (std::vector<Tensor> moved = moved_numbers(given, &device); !moved.empty())
+        return call_into(op, with(given, moved), attributes, results);
     // Eagerly sizes are numbers: those of a trace that this interrupts (InitScope) are read, and pinned by that.
     Attributes read;
     if (attributes.type && attributes.type->is_symbolic(attributes.data)) {
@@ -301,10 +351,12 @@ Tensor call(const OpDef& op, std::span<const In> given, AttributesView attribute
       attributes = read.view();
     }
     bool view = op.view && operands[0].tensor;
-    Tensor out = view ? run_view(op, operands[0], attributes, line_of(given))
-                      : run_eager(op, operands, attributes, line_of(given));
-    if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, {out});
-    return number_if(numbers, op, std::move(out));
+    if (view)
+      results[0] = run_view(op, operands[0], attributes, line_of(given));
+    else
+      run_eager(op, operands, attributes, line_of(given), results, device ? *device : Device::host());
+    if (tapes_open()) tell_tapes(op, tensors_of(given, operands), attributes, {results.begin(), results.end()});
+    if (numbers) results[0] = number_if(op, std::move(results[0]));
   } catch (const IndexProblem& problem) {
     if (!open_frame().words) throw_user_error(op.name, op.operands, given, problem, line_of(given));
     // In the words of the function that the user called, who knows nothing of the ops it is made of.

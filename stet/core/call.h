@@ -2,6 +2,7 @@
 #pragma once
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
@@ -15,6 +16,10 @@ Tensor call(const OpDef& op, std::span<const In> operands, AttributesView attrib
 inline Tensor call(const OpDef& op, std::initializer_list<In> operands, AttributesView attributes = {}) {
   return call(op, std::span<const In>(operands.begin(), operands.size()), attributes);
 }
+/// The same of a row with several results: all of them, in the row's order.
+std::vector<Tensor> call_all(const OpDef& op, std::initializer_list<In> operands, AttributesView attributes = {});
+/// The same into places of the caller's, as many as the row has results.
+void call_into(const OpDef& op, std::span<const In> operands, AttributesView attributes, std::span<Tensor> results);
 /// An expression over operands of exactly its operand types, broadcast: maps that have no row, such as derivatives.
 Tensor call_map(Expr body, std::span<const In> operands);
 

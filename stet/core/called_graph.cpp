@@ -311,7 +311,7 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
   Cut cut(joint, inputs.size(), weights_count, graph.results.size());
   pair->kept = cut.kept();
   pair->depends = cut.dependencies();
-  pair->forward = compile_symbolic(cut.forward());
+  pair->forward = compile_symbolic(cut.forward(), device_of(inputs));
   Graph backward = cut.backward();
   std::size_t gradients = backward.results.size();
   pair->backward = std::make_shared<CalledGraph>(name, std::move(backward), std::vector<Variable>{}, gradients);
@@ -370,7 +370,7 @@ constinit const OpDef called_graph_row{.name = "function",
 std::vector<Tensor> CalledGraph::run_plain(const std::vector<Tensor>& inputs) {
   {
     std::lock_guard lock(guard_);
-    if (!program_) program_ = compile_symbolic(graph_);
+    if (!program_) program_ = compile_symbolic(graph_, device_of(inputs));
   }
   std::optional<Bindings> bindings = accepted(*program_, inputs);
   if (!bindings) throw InternalError(text("a program of '", name_, "' does not accept its own arguments"));

@@ -11,11 +11,12 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
+#include "stet/base/short_array.h"
 #include "stet/base/thread_end.h"
 #include "stet/core/symbolic_program.h"
-#include "stet/cpu/emit_kernel.h"
 #include "stet/ir/graph.h"
 #include "stet/runtime/program.h"
+#include "stet/runtime/target.h"
 
 namespace stet {
 namespace {
@@ -63,7 +64,6 @@ struct Slot {
   Words words;
   Attributes attributes;
   std::shared_ptr<const BoundProgram> bound;
-  DType result = DType::f32;
 };
 
 std::atomic<std::uint64_t> epoch{1};
@@ -158,8 +158,8 @@ std::vector<Dim> stride_dims(const TensorNode& tensor, SymbolScope* scope, int n
   return out;
 }
 
-std::string form_of(std::span<const Operand> operands) {
-  std::string form = cpu::checked_kernels() ? "checked " : "";
+std::string form_of(std::span<const Operand> operands, const Device& device) {
+  std::string form = text(device.name(), device.target().mode(), " ");
   for (const Operand& operand : operands) {
     form += name(operand.type());
     if (operand.tensor) {
@@ -178,7 +178,7 @@ std::string form_of(std::span<const Operand> operands) {
 constexpr std::size_t most_symbolic_operands = 256;
 
 std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> operands, const Attributes& attributes,
-                                     Where where) {
+                                     Where where, Device& device) {
   Graph graph;
   auto scope = std::make_shared<RecordingScope>();
   graph.scope = scope;
@@ -202,9 +202,9 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
     dim_symbols.push_back(*symbol.as_symbol());
     return value < 0 ? Dim(0) - symbol : symbol;
   });
-  graph.results = {graph.add_call(op, inputs, symbolic, where)};
+  graph.results = graph.add_parts(graph.add_call(op, inputs, symbolic, where));
 
-  std::shared_ptr<Program> program = compile_symbolic(graph);
+  std::shared_ptr<Program> program = compile_symbolic(graph, device);
   program->dim_symbols = std::move(dim_symbols);
   // What was assumed of sizes (divisible, not empty) is refused like a fact: the call then fails on its own sizes, with
   // the message that inference has for them.
@@ -214,9 +214,9 @@ std::shared_ptr<Program> compile_one(const OpDef& op, std::span<const Operand> o
 }
 
 std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<const Operand> operands,
-                                                 AttributesView view, Where where) {
+                                                 AttributesView view, Where where, Device& device) {
   Attributes attributes(view);
-  ProgramKey key{&op, attributes.map_dims([](const Dim&) { return Dim(0); }), form_of(operands)};
+  ProgramKey key{&op, attributes.map_dims([](const Dim&) { return Dim(0); }), form_of(operands, device)};
   std::vector<std::int64_t> dims = attribute_sizes(attributes, key.form);
   std::vector<ConcreteInput> concrete;
   for (const Operand& operand : operands) {
@@ -244,7 +244,7 @@ std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<cons
   for (ValueType& type : types) inputs.push_back(trial.add_input(std::move(type)));
   trial.add_call(op, inputs, attributes, where);
 
-  std::shared_ptr<Program> program = compile_one(op, operands, attributes, where);
+  std::shared_ptr<Program> program = compile_one(op, operands, attributes, where, device);
   std::optional<Bindings> bindings = program->accepts(concrete, dims);
   if (!bindings)
     throw InternalError(text("the program of ", op.name, " does not accept its own sizes\n", program->str()));
@@ -255,7 +255,8 @@ std::shared_ptr<const BoundProgram> bind_program(const OpDef& op, std::span<cons
   return program->bind(std::move(*bindings));
 }
 
-Tensor run_bound(const BoundProgram& bound, DType result, std::span<const Operand> operands) {
+void run_bound(const BoundProgram& bound, std::span<const Operand> operands, std::span<Tensor> results,
+               Device& device) {
   std::array<void*, 16> few;
   std::vector<void*> many;
   void** inputs = few.data();
@@ -267,21 +268,32 @@ Tensor run_bound(const BoundProgram& bound, DType result, std::span<const Operan
   for (std::size_t i = 0; i < operands.size(); ++i)
     inputs[i] = operands[i].tensor ? static_cast<void*>(operands[i].tensor->data)
                                    : const_cast<std::uint64_t*>(&operands[i].bits);
-  Buffer buffer;
-  if (bound.has_late_sizes()) {
-    std::vector<std::vector<std::int64_t>> sizes;
-    bound.run_late(inputs, &buffer, sizes);
-    return dense_tensor(result, sizes[0], std::move(buffer));
-  }
-  bound.run(inputs, &buffer);
-  return dense_tensor(result, bound.result_sizes()[0], std::move(buffer));
+  std::vector<Buffer> numbers;  // in the device's memory
+  if (!device.is_host())
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].tensor) continue;
+      numbers.push_back(device.allocate(sizeof operands[i].bits));
+      device.copy_in(numbers.back().data(), &operands[i].bits, sizeof operands[i].bits);
+      inputs[i] = numbers.back().data();
+    }
+  ShortArray<Buffer, 4> buffers(results.size());
+  std::vector<std::vector<std::int64_t>> late;
+  if (bound.has_late_sizes())
+    bound.run_late(inputs, buffers.data(), late);
+  else
+    bound.run(inputs, buffers.data());
+  const std::vector<std::vector<std::int64_t>>& sizes = bound.has_late_sizes() ? late : bound.result_sizes();
+  for (std::size_t r = 0; r < results.size(); ++r)
+    results[r] = dense_tensor(bound.result_type(r), sizes[r], std::move(buffers[r]));
 }
 
 }  // namespace
 
-Tensor run_eager(const OpDef& op, std::span<const Operand> operands, AttributesView attributes, Where where) {
+void run_eager(const OpDef& op, std::span<const Operand> operands, AttributesView attributes, Where where,
+               std::span<Tensor> results, Device& device) {
   Words words;
-  words.push(reinterpret_cast<std::uint64_t>(&op) ^ static_cast<std::uint64_t>(cpu::checked_kernels()));
+  words.push(reinterpret_cast<std::uint64_t>(&op) ^ device.target().mode());
+  if (!device.is_host()) words.push(reinterpret_cast<std::uint64_t>(&device));
   if (attributes.type) words.push(attributes.type->hash(attributes.data));
   for (const Operand& operand : operands) {
     words.push(type_word(operand));
@@ -294,15 +306,14 @@ Tensor run_eager(const OpDef& op, std::span<const Operand> operands, AttributesV
   std::uint64_t now = epoch.load(std::memory_order_acquire);
   Slot* slot = set.find(now, words, attributes);
   if (!slot) {
-    std::shared_ptr<const BoundProgram> bound = bind_program(op, operands, attributes, where);
+    std::shared_ptr<const BoundProgram> bound = bind_program(op, operands, attributes, where, device);
     slot = &set.replace();
     slot->epoch = now;
-    slot->result = bound->result_type();
     slot->bound = std::move(bound);
     slot->words = words;
     slot->attributes = Attributes(attributes);
   }
-  return run_bound(*slot->bound, slot->result, operands);
+  run_bound(*slot->bound, operands, results, device);
 }
 
 EagerStatistics eager_statistics() { return {program_counter.load(), binding_counter.load()}; }

@@ -20,8 +20,9 @@ struct Operand {
   }
 };
 
-/// Runs the op. Throws Problem.
-Tensor run_eager(const OpDef& op, std::span<const Operand> operands, AttributesView attributes, Where where);
+/// Runs the op on a device that all tensors lie on; `results` as many as the row has. Throws Problem.
+void run_eager(const OpDef& op, std::span<const Operand> operands, AttributesView attributes, Where where,
+               std::span<Tensor> results, Device& device);
 
 struct EagerStatistics {
   std::uint64_t programs = 0;  // compiled one-node programs

@@ -152,7 +152,9 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
   for (Where line : entry->left_behind) tell_leak(name, line);
   entry->trace_milliseconds = milliseconds_since(start);
   start = Clock::now();
-  entry->program = compile_symbolic(entry->graph);
+  Device& device = device_of(call.tensors);
+  entry->move_hidden(device, name);
+  entry->program = compile_symbolic(entry->graph, device);
   entry->compile_milliseconds = milliseconds_since(start);
   entry->key = call.key;
   std::vector<Dim> sizes = solve_facts(*entry->graph.scope);

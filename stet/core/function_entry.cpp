@@ -19,8 +19,11 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   for (const Leaf& leaf : leaves) {
     LeafKey key{.kind = leaf.kind, .dtype = leaf.dtype, .bits = leaf.bits};
     if (leaf.kind == Leaf::tensor)
-      key = {
-          .kind = leaf.kind, .dtype = leaf.value.dtype(), .rank = leaf.value.rank(), .bits = leaf.value.node()->weak};
+      key = {.kind = leaf.kind,
+             .dtype = leaf.value.dtype(),
+             .rank = leaf.value.rank(),
+             .bits = leaf.value.node()->weak,
+             .device = leaf.value.node()->device()};
     // By identity: host code may keep things by Variable, as optimizers keep their slots.
     if (leaf.kind == Leaf::variable)
       key = {
@@ -57,6 +60,20 @@ std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const s
   for (const Tensor& tensor : tensors) concrete.push_back({tensor.node()->size_span(), {}});
   for (const std::vector<std::int64_t>& sizes : hidden_sizes) concrete.push_back({sizes, {}});
   return program->accepts(concrete, {});
+}
+
+void Entry::move_hidden(Device& device, const std::string& function) {
+  for (Trace::HiddenInput& input : hidden) {
+    if (!input.variable.defined()) {
+      input.captured = on_device(input.captured, device);
+      continue;
+    }
+    Device& at = device_of(input.variable.read().node()->buffer);
+    if (&at != &device)
+      throw UserError(text(function, ": its arguments lie on ", device.name(), " and the Variable ",
+                           input.variable.dtype(), input.variable.shape(), " on ", at.name(),
+                           "; move them to one device first"));
+  }
 }
 
 bool Entry::fits(const std::vector<std::vector<std::int64_t>>& sizes) const {
@@ -211,8 +228,8 @@ std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound,
   std::vector<Tensor> out;
   std::vector<void*> into;
   for (std::size_t r = 0; r < program.results.size(); ++r) {
-    out.push_back(
-        dense_tensor(program.results[r].dtype, bound.result_sizes()[r], Buffer::allocate(bound.result_bytes(r))));
+    out.push_back(dense_tensor(program.results[r].dtype, bound.result_sizes()[r],
+                               program.device->allocate(bound.result_bytes(r))));
     into.push_back(out.back().node()->data);
   }
   bound.run_into(memory.data(), into.data());
@@ -238,8 +255,8 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
   std::size_t all = program.results.size(), own = all - variables.written.size();
   ShortArray<void*, 4> into(all);
   auto fresh = [&](std::size_t r) {
-    Tensor tensor =
-        dense_tensor(program.results[r].dtype, bound.result_sizes()[r], Buffer::allocate(bound.result_bytes(r)));
+    Tensor tensor = dense_tensor(program.results[r].dtype, bound.result_sizes()[r],
+                                 program.device->allocate(bound.result_bytes(r)));
     into[r] = tensor.node()->data;
     return tensor;
   };

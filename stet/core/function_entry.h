@@ -26,7 +26,8 @@ struct LeafKey {
   Leaf::Kind kind = Leaf::tensor;
   DType dtype = DType::f32;
   int rank = 0;
-  std::uint64_t bits = 0;  // number: its value; count: elements; object and Variable: identity; tensor: 1 if weak
+  std::uint64_t bits = 0;    // number: its value; count: elements; object and Variable: identity; tensor: 1 if weak
+  Device* device = nullptr;  // of a tensor; null: the host
   bool operator==(const LeafKey&) const = default;
 };
 std::vector<LeafKey> keys_of(const Leaves& leaves);
@@ -46,6 +47,8 @@ struct CallVariables {
 
 struct Entry : TracedRun {
   explicit Entry(TracedRun run) : TracedRun(std::move(run)) {}
+  /// Moves what was captured to the device that the arguments lie on; UserError for a Variable that lies elsewhere.
+  void move_hidden(Device& device, const std::string& function);
   std::vector<LeafKey> key;
   std::vector<std::string> types;  // of the leaves, for people: "f32[x_0,5]"
   std::shared_ptr<Program> program;

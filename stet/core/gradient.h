@@ -25,11 +25,16 @@ class GradientCall {
   const OpDef& op() const { return op_; }
   int input_count() const { return static_cast<int>(inputs_.size()); }
   const Tensor& in(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
-  const Tensor& out() const { return outputs_[0]; }
+  const Tensor& out(int number = 0) const { return outputs_[static_cast<std::size_t>(number)]; }
   const std::vector<Tensor>& outputs() const { return outputs_; }
   /// The gradient with respect to the result, of the result's shape and type.
   const Tensor& d() const { return ds_[0]; }
-  /// Of a branch: with respect to each result; undefined where nobody asked.
+  /// Of a row with several results: with respect to one of them; zeros where the target does not depend on it.
+  Tensor d_of(int number) const {
+    const Tensor& given = ds_[static_cast<std::size_t>(number)];
+    return given.defined() ? given : zeros_like(out(number));
+  }
+  /// With respect to each result; undefined where the target does not depend on it.
   const std::vector<Tensor>& ds() const { return ds_; }
   /// Whether anybody needs the gradient of this operand; integers never do.
   bool wants(int number) const { return wanted_[static_cast<std::size_t>(number)] && is_floating(in(number).dtype()); }

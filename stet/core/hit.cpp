@@ -36,8 +36,8 @@ void empty_stale(Slots& all, std::uint64_t epoch) {
 }
 
 std::uint64_t word_of(const TensorNode& node) {
-  return std::uint64_t{node.weak} << 16 | static_cast<std::uint64_t>(node.dtype) << 8 |
-         static_cast<std::uint64_t>(node.rank);
+  return reinterpret_cast<std::uint64_t>(node.device()) << 17 | std::uint64_t{node.weak} << 16 |
+         static_cast<std::uint64_t>(node.dtype) << 8 | static_cast<std::uint64_t>(node.rank);
 }
 
 bool matches(const HitSlot& slot, const LeafViews& leaves) {

@@ -272,7 +272,8 @@ std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
   const TensorNode& node = *tensor.node();
   if (node.traced) return text("<", node.dtype, node.shape(), " traced in '", node.traced->life->function, "'>");
-  return Printer(*tensor.node()).str();
+  const Tensor readable = on_host(tensor);
+  return Printer(*readable.node()).str();
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }

@@ -41,7 +41,8 @@ namespace {
 /// In how many ways they differ: what the nearest trace is nearest by.
 std::size_t distance(const LeafKey& a, const LeafKey& b) {
   if (a.kind != b.kind) return 4;
-  return std::size_t{a.dtype != b.dtype} + std::size_t{a.rank != b.rank} + std::size_t{a.bits != b.bits};
+  return std::size_t{a.dtype != b.dtype} + std::size_t{a.rank != b.rank} + std::size_t{a.bits != b.bits} +
+         std::size_t{a.device != b.device};
 }
 
 /// Why a leaf of this call does not fit a trace's; empty if it does.
@@ -53,7 +54,7 @@ std::string difference(const LeafKey& traced, const LeafKey& now) {
       if (traced.bits != now.bits)
         return now.bits ? "a C++ number, which takes the type of what it meets" : "a tensor, no C++ number any more";
       if (traced.dtype != now.dtype) return now.bits ? "another kind of number" : "dtype changed";
-      return "rank changed";
+      return traced.rank != now.rank ? "rank changed" : "it lies on another device";
     case Leaf::variable:
       return "another Variable";
     case Leaf::number:

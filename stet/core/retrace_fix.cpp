@@ -143,6 +143,7 @@ Fix fix_of_leaf(const MissedCall& call, const Entry& nearest, std::size_t number
       if (traced.bits != now.bits)
         return {text("pass a number as ", name, " in every call, or a tensor in every call"), one_identity, true};
       if (traced.dtype != now.dtype) return fix_of_dtype(call, number, traced.dtype, earlier);
+      if (traced.rank == now.rank) return {text("move ", name, " to one device before the call"), {}, false};
       return {text("reshape or expand_dims ", name, " to one rank before the call"), {}, false};
     case Leaf::text:
       return {"make a function for each text, or pass few different", {}, false};

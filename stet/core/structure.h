@@ -18,21 +18,13 @@
 #include <utility>
 #include <vector>
 
+#include "stet/base/for_each.h"
 #include "stet/core/handle.h"
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
 
 // STET_FIELDS(x, y) inside an aggregate lists all its fields, so that it can be an argument or a result.
-#define STET_PARENTHESES ()
-#define STET_EXPAND(...) STET_EXPAND_3(STET_EXPAND_3(STET_EXPAND_3(STET_EXPAND_3(__VA_ARGS__))))
-#define STET_EXPAND_3(...) STET_EXPAND_2(STET_EXPAND_2(STET_EXPAND_2(STET_EXPAND_2(__VA_ARGS__))))
-#define STET_EXPAND_2(...) STET_EXPAND_1(STET_EXPAND_1(STET_EXPAND_1(STET_EXPAND_1(__VA_ARGS__))))
-#define STET_EXPAND_1(...) __VA_ARGS__
-#define STET_FOR_EACH(macro, ...) __VA_OPT__(STET_EXPAND(STET_FOR_EACH_STEP(macro, __VA_ARGS__)))
-#define STET_FOR_EACH_STEP(macro, first, ...) \
-  macro(first) __VA_OPT__(STET_FOR_EACH_AGAIN STET_PARENTHESES(macro, __VA_ARGS__))
-#define STET_FOR_EACH_AGAIN() STET_FOR_EACH_STEP
 #define STET_VISIT_FIELD(field) visitor(#field, field);
 #define STET_EMPTY_FIELD(field) {},
 // An aggregate that takes one initializer more than it lists fields has forgotten one.

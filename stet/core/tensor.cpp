@@ -103,7 +103,33 @@ std::string advice_for_undefined(const Tensor& tensor) {
              : "a default-made Tensor holds nothing; assign a value to it first";
 }
 
+Device& device_of(std::span<const Tensor> tensors) {
+  for (const Tensor& tensor : tensors)
+    if (tensor.defined() && tensor.node()->device()) return *tensor.node()->device();
+  return Device::host();
+}
+
+Tensor on_host(const Tensor& tensor) { return on_device(tensor, Device::host()); }
+
+Tensor on_device(const Tensor& tensor, Device& device) {
+  Device& now = device_of(tensor.node()->buffer);
+  if (&now == &device) return tensor;
+  Tensor dense = tensor.contiguous();
+  const TensorNode& node = *dense.node();
+  auto bytes = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
+  Buffer buffer = device.allocate(bytes);
+  if (device.is_host()) {
+    now.copy_out(buffer.data(), node.data, bytes);
+  } else {
+    Tensor through = on_host(dense);
+    device.copy_in(buffer.data(), through.node()->data, bytes);
+  }
+  Tensor out = dense_tensor(node.dtype, node.size_span(), std::move(buffer));
+  return tensor.node()->weak ? creation::as_number(std::move(out)) : out;
+}
+
 bool same_elements(const Tensor& a, const Tensor& b) {
+  if (a.node()->device() || b.node()->device()) return same_elements(on_host(a), on_host(b));
   const TensorNode &first = *a.node(), &second = *b.node();
   if (first.dtype != second.dtype || !std::ranges::equal(first.size_span(), second.size_span())) return false;
   auto bytes = static_cast<std::size_t>(first.element_count() * size_of(first.dtype));
@@ -171,6 +197,7 @@ void convert_element(DType from, const void* source, DType to, void* target) {
 
 void Tensor::read_item(DType as, void* out, std::initializer_list<std::int64_t> position, Where where) const {
   const TensorNode& node = concrete_node(*this, "item", where);
+  if (node.device()) return on_host(*this).read_item(as, out, position, where);
   std::int64_t offset = 0;
   if (position.size() == 0) {
     if (node.element_count() != 1)
@@ -199,6 +226,7 @@ std::int64_t Tensor::element_count(Where where) const {
 
 void Tensor::copy_elements(DType dtype, void* out, Where where) const {
   const TensorNode& node = concrete_node(*this, "to_vector", where);
+  if (node.device()) return on_host(*this).copy_elements(dtype, out, where);
   if (node.dtype != dtype)
     throw UserError(error_text(text("to_vector: the tensor is ", type_text(*this), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
@@ -224,6 +252,9 @@ const void* Tensor::dense_data(DType dtype, Where where) const {
   if (node.dtype != dtype)
     throw UserError(error_text(text("data: the tensor is ", type_text(*this), ", not ", dtype), where,
                                text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
+  if (node.device())
+    throw UserError(error_text(text("data: ", type_text(*this), " lies on ", node.device()->name(), ", not in memory"),
+                               where, "use to_vector() or item(), which copy"));
   if (!node.dense)
     throw UserError(error_text(text("data: ", type_text(*this), " is a view that is not dense in memory"), where,
                                "take contiguous() first and keep it while you use its data"));
@@ -422,12 +453,14 @@ Tensor ones(const Shape& shape, DType dtype, Where where) {
 
 Tensor zeros_like(const Tensor& like, Where where) {
   const TensorNode& node = defined_node(like, "zeros_like", where);
-  return zeros(node.shape(), node.dtype, where);
+  Tensor out = zeros(node.shape(), node.dtype, where);
+  return node.device() ? on_device(out, *node.device()) : out;
 }
 
 Tensor ones_like(const Tensor& like, Where where) {
   const TensorNode& node = defined_node(like, "ones_like", where);
-  return ones(node.shape(), node.dtype, where);
+  Tensor out = ones(node.shape(), node.dtype, where);
+  return node.device() ? on_device(out, *node.device()) : out;
 }
 
 Tensor arange(const Dim& count, Where where) {

@@ -11,6 +11,7 @@
 #include "stet/core/tensor.h"
 #include "stet/core/trace.h"
 #include "stet/runtime/buffer.h"
+#include "stet/runtime/device.h"
 
 namespace stet {
 
@@ -42,6 +43,8 @@ struct TensorNode {
            data == buffer.data();
   }
   Shape shape() const { return traced ? traced->shape : Shape::of(size_span()); }
+  /// Where its elements lie; null: on the host, or nowhere yet.
+  Device* device() const { return buffer ? buffer.device() : nullptr; }
 };
 
 /// A node from this thread's free list, with one holder.
@@ -57,6 +60,13 @@ const TensorNode& concrete_node(const Tensor& tensor, const char* what, Where wh
 const TensorNode& defined_node(const Tensor& tensor, const char* what, Where where);
 /// What to do about an undefined tensor: it depends on where it came from.
 std::string advice_for_undefined(const Tensor& tensor);
+
+/// The tensor, or a copy of it, in the host's memory; in another device's memory. Not of a traced one.
+Tensor on_host(const Tensor& tensor);
+Tensor on_device(const Tensor& tensor, Device& device);
+
+/// The device of the first that lies on one, or the host.
+Device& device_of(std::span<const Tensor> tensors);
 
 /// Two dense tensors of one dtype, one shape and the same bytes.
 bool same_elements(const Tensor& a, const Tensor& b);

@@ -155,7 +155,8 @@ ValueId Trace::capture(const Tensor& tensor, Where where) {
 }
 
 ValueId& Trace::constant_like(const Tensor& dense) {
-  const TensorNode& node = *dense.node();
+  const Tensor readable = on_host(dense);
+  const TensorNode& node = *readable.node();
   auto bytes = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
   std::size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(node.data), bytes});
   auto [begin, end] = made_constants_.equal_range(hash);
@@ -171,7 +172,9 @@ ValueId Trace::add_captured(const Tensor& tensor, const Tensor& dense) {
   bool could_be_watched = is_floating(node.dtype) && !node.made_in_trace;
   if (node.element_count() <= most_constant_elements && !could_be_watched) {
     auto count = static_cast<std::size_t>(node.element_count() * size_of(node.dtype));
-    return graph.add_constant(std::move(type), std::string(reinterpret_cast<const char*>(dense.node()->data), count));
+    const Tensor readable = on_host(dense);
+    return graph.add_constant(std::move(type),
+                              std::string(reinterpret_cast<const char*>(readable.node()->data), count));
   }
   hidden.push_back({{}, dense, tensor});
   return graph.add_input(std::move(type));
@@ -186,9 +189,22 @@ void Trace::note_watched(const Tensor& tensor, Where where) {
 }
 
 Tensor Trace::record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where) {
+  Tensor out;
+  record(op, operands, attributes, where, {&out, 1});
+  return out;
+}
+
+void Trace::record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where,
+                   std::span<Tensor> results) {
   std::vector<ValueId> inputs;
   for (const Tensor& operand : operands) inputs.push_back(lift(operand, where));
-  return tensor_of(append(op, std::move(inputs), Attributes(attributes), where));
+  ValueId id = append(op, std::move(inputs), Attributes(attributes), where);
+  if (results.size() == 1) {
+    results[0] = tensor_of(id);
+    return;
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    results[i] = tensor_of(append(part_row, {id}, Attributes(view_of(PartAttributes{static_cast<int>(i)})), where));
 }
 
 Tensor Trace::alias(std::span<const Tensor> operands, AliasAttributes attributes) {
@@ -330,9 +346,11 @@ class Replay {
         values_[id] = tuples_.at(node.inputs[0])[static_cast<std::size_t>(node.attributes.as<PartAttributes>().number)];
       else if (node.op->kind == Kind::branch)
         run_branch(static_cast<ValueId>(id), node);
+      else if (node.results.size() > 1)
+        run_tuple(static_cast<ValueId>(id), node);
       else
         values_[id] = value_of(node);
-      if (node.op->kind == Kind::late) learn_sizes(node, values_[id]);
+      if (node.op->kind == Kind::late && node.results.size() == 1) learn_sizes(node.type(), values_[id]);
     }
     test_late_sizes();
     std::vector<Tensor> out;
@@ -352,9 +370,9 @@ class Replay {
   const Tensor& at(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
 
   /// A size that depends on values is known now.
-  void learn_sizes(const Node& node, const Tensor& value) {
+  void learn_sizes(const ValueType& type, const Tensor& value) {
     for (int axis = 0; axis < value.rank(); ++axis)
-      if (std::optional<int> symbol = node.type().shape[axis].as_symbol())
+      if (std::optional<int> symbol = type.shape[axis].as_symbol())
         sizes_[static_cast<std::size_t>(*symbol)] = value.dim(axis);
   }
 
@@ -379,17 +397,35 @@ class Replay {
       auto count = static_cast<std::size_t>(node.type().shape.element_count().constant());
       return creation::copied(node.type().dtype, bytes.data(), count, node.type().shape, node.where);
     }
-    Attributes attributes = node.attributes.map_dims([&](const Dim& dim) { return dim.substitute(sizes_); });
+    Attributes attributes = sized_attributes(node);
     if (node.op == &size_row) return tensor(attributes.as<SizeAttributes>().size, node.where);
     if (node.op == &map_row) {
       MapAttributes map{node.attributes.as<MapAttributes>().body, {}};
       attributes = Attributes(view_of(map));
     }
+    Tensor out;
+    call_node(node, attributes, {&out, 1});
+    return out;
+  }
+
+  Attributes sized_attributes(const Node& node) const {
+    return node.attributes.map_dims([&](const Dim& dim) { return dim.substitute(sizes_); });
+  }
+
+  void call_node(const Node& node, const Attributes& attributes, std::span<Tensor> results) const {
     std::vector<In> operands;
     for (ValueId input : node.inputs) operands.emplace_back(at(input), node.where);
     std::optional<Frame> frame;
     if (node.caller.name) frame.emplace(node.caller.name, node.where, node.caller.words);
-    return call(*node.op, operands, attributes.view());
+    call_into(*node.op, operands, attributes.view(), results);
+  }
+
+  void run_tuple(ValueId id, const Node& node) {
+    std::vector<Tensor> results(node.results.size());
+    call_node(node, sized_attributes(node), results);
+    if (node.op->kind == Kind::late)
+      for (std::size_t r = 0; r < results.size(); ++r) learn_sizes(node.results[r], results[r]);
+    tuples_[id] = std::move(results);
   }
 
   void run_branch(ValueId id, const Node& node) {
@@ -398,10 +434,7 @@ class Replay {
     const auto& branch = node.attributes.as<BranchAttributes>();
     std::vector<Tensor> results =
         scope([&] { return Replay(at(node.inputs[0]) ? *branch.yes : *branch.no, inputs, sizes_).run(); }, node.where);
-    for (std::size_t r = 0; r < results.size(); ++r)
-      for (int axis = 0; axis < results[r].rank(); ++axis)
-        if (std::optional<int> symbol = node.results[r].shape[axis].as_symbol())
-          sizes_[static_cast<std::size_t>(*symbol)] = results[r].dim(axis);
+    for (std::size_t r = 0; r < results.size(); ++r) learn_sizes(node.results[r], results[r]);
     if (node.results.size() == 1) values_[static_cast<std::size_t>(id)] = results[0];
     tuples_[id] = std::move(results);
   }

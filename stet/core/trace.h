@@ -87,6 +87,9 @@ class Trace {
   Tensor add_argument(ValueType type) { return tensor_of(graph.add_input(std::move(type))); }
   /// An op of the program.
   Tensor record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where);
+  /// The same with all its results.
+  void record(const OpDef& op, std::span<const Tensor> operands, AttributesView attributes, Where where,
+              std::span<Tensor> results);
   /// A C++ number as a scalar of the program.
   Tensor number_value(DType dtype, const void* element);
   /// A size as a scalar of the program.

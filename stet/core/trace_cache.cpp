@@ -25,6 +25,7 @@ std::uint64_t hash_of(const MissedCall& call) {
     mix(static_cast<std::uint64_t>(key.kind) << 16 | static_cast<std::uint64_t>(key.dtype) << 8 |
         static_cast<std::uint64_t>(key.rank));
     mix(key.bits);
+    mix(reinterpret_cast<std::uint64_t>(key.device));
   }
   for (const Tensor& tensor : call.tensors)
     for (std::int64_t size : tensor.node()->size_span()) mix(static_cast<std::uint64_t>(size));

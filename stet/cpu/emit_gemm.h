@@ -13,18 +13,9 @@
 #include "stet/base/dtype.h"
 #include "stet/cpu/jit.h"
 #include "stet/ir/expr.h"
+#include "stet/ir/specs.h"
 
 namespace stet::cpu {
-
-/// How an operand of an epilogue is laid over the result.
-enum class EpilogueOperand : std::uint8_t { per_column, per_row, full, scalar };
-
-/// What becomes of a finished sum: operand 0 of the expression is the sum, operand i the i-th of `operands` (from 1).
-/// An undefined expression stores the sum as it is.
-struct Epilogue {
-  Expr expression = {};
-  std::vector<EpilogueOperand> operands = {};
-};
 
 /// The shape of a register tile: up to `rows` x (`vectors` x `lanes`) accumulators.
 struct GemmTile {

@@ -10,17 +10,17 @@ namespace stet::cpu {
 class BoundGemm : public BoundStep {
  public:
   BoundGemm(const GemmStep& step, const Bindings& bindings) : kernel_(step.kernel_) {
-    arguments_.m = step.m.evaluate(bindings);
-    arguments_.n = step.n.evaluate(bindings);
-    arguments_.k = step.k.evaluate(bindings);
-    const GemmSpec& spec = step.spec;
+    const ContractionSpec& spec = step.spec_;
+    arguments_.m = spec.m.evaluate(bindings);
+    arguments_.n = spec.n.evaluate(bindings);
+    arguments_.k = spec.k.evaluate(bindings);
     std::int64_t left_row = spec.transpose_left ? arguments_.m : arguments_.k;
     std::int64_t right_row = spec.transpose_right ? arguments_.k : arguments_.n;
-    places_.push_back(place(step.left, left_row, bindings));
-    places_.push_back(place(step.right, right_row, bindings));
-    places_.push_back(place(step.result, arguments_.n, bindings));
-    for (const GemmPlace& operand : step.operands) places_.push_back(place(operand, arguments_.n, bindings));
-    for (const Dim& extent : step.batch) batch_.push_back(extent.evaluate(bindings));
+    places_.push_back(place(spec.left, left_row, bindings));
+    places_.push_back(place(spec.right, right_row, bindings));
+    places_.push_back(place(spec.result, arguments_.n, bindings));
+    for (const MatrixPlace& operand : spec.operands) places_.push_back(place(operand, arguments_.n, bindings));
+    for (const Dim& extent : spec.batch) batch_.push_back(extent.evaluate(bindings));
     for (std::int64_t extent : batch_) empty_ |= extent == 0;
     merge_batch_axes();
     fold_batch_into_rows(spec);
@@ -52,7 +52,7 @@ class BoundGemm : public BoundStep {
     std::vector<std::int64_t> batch_strides;
   };
 
-  BoundPlace place(const GemmPlace& given, std::int64_t row, const Bindings& bindings) const {
+  BoundPlace place(const MatrixPlace& given, std::int64_t row, const Bindings& bindings) const {
     BoundPlace out{given.buffer,
                    0,
                    given.offset.evaluate(bindings),
@@ -85,7 +85,7 @@ class BoundGemm : public BoundStep {
   }
 
   /// One right matrix for all: the batch is just more rows.
-  void fold_batch_into_rows(const GemmSpec& spec) {
+  void fold_batch_into_rows(const ContractionSpec& spec) {
     if (batch_.size() != 1 || spec.transpose_left || places_.size() > 3 || places_[1].batch_strides[0] != 0) return;
     for (std::size_t i : {std::size_t{0}, std::size_t{2}})
       if (places_[i].batch_strides[0] != places_[i].leading * arguments_.m) return;
@@ -112,11 +112,16 @@ class BoundGemm : public BoundStep {
   bool empty_ = false;
 };
 
-void GemmStep::finish() {
-  kernel_ = std::make_shared<GemmKernel>(spec);
-  reads = {left.buffer, right.buffer};
-  for (const GemmPlace& operand : operands) reads.push_back(operand.buffer);
-  writes = {result.buffer};
+GemmStep::GemmStep(ContractionSpec spec) : spec_(std::move(spec)) {
+  GemmSpec product;
+  product.dtype = spec_.dtype;
+  product.transpose_left = spec_.transpose_left;
+  product.transpose_right = spec_.transpose_right;
+  product.epilogue = spec_.epilogue;
+  kernel_ = std::make_shared<GemmKernel>(std::move(product));
+  reads = {spec_.left.buffer, spec_.right.buffer};
+  for (const MatrixPlace& operand : spec_.operands) reads.push_back(operand.buffer);
+  writes = {spec_.result.buffer};
 }
 
 std::unique_ptr<BoundStep> GemmStep::bind(const Bindings& bindings) const {
@@ -124,16 +129,16 @@ std::unique_ptr<BoundStep> GemmStep::bind(const Bindings& bindings) const {
 }
 
 std::string GemmStep::str() const {
-  std::string out = text("gemm ", spec.dtype, " ", spec.transpose_left ? "T" : "N", spec.transpose_right ? "T" : "N",
-                         " m=", m, " n=", n, " k=", k);
-  for (const Dim& extent : batch) out += text(" batch=", extent);
-  if (spec.epilogue.expression.defined()) out += text(" epilogue=", spec.epilogue.expression);
+  std::string out = text("gemm ", spec_.dtype, " ", spec_.transpose_left ? "T" : "N", spec_.transpose_right ? "T" : "N",
+                         " m=", spec_.m, " n=", spec_.n, " k=", spec_.k);
+  for (const Dim& extent : spec_.batch) out += text(" batch=", extent);
+  if (spec_.epilogue.expression.defined()) out += text(" epilogue=", spec_.epilogue.expression);
   return out + "\n";
 }
 
-std::vector<CodeRequest> GemmStep::code() const {
+std::vector<CodeRequest> GemmStep::code_requests() const {
   auto hinted = [](const Dim& dim) { return dim.hint().value_or(64); };
-  return kernel_->code_requests(hinted(m), hinted(n), hinted(k));
+  return kernel_->code_requests(hinted(spec_.m), hinted(spec_.n), hinted(spec_.k));
 }
 
 }  // namespace stet::cpu

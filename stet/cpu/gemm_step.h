@@ -3,40 +3,26 @@
 #include <string>
 #include <vector>
 
+#include "stet/cpu/code_step.h"
 #include "stet/cpu/gemm.h"
+#include "stet/ir/specs.h"
 #include "stet/runtime/program.h"
 
 namespace stet::cpu {
 
-/// A matrix or an epilogue operand in a program's buffer; counts in elements.
-struct GemmPlace {
-  int buffer = 0;
-  Dim offset = 0;
-  Dim leading = 0;
-  std::vector<Dim> batch_strides;  // per batch axis; 0 where it is repeated
-  Dim extent = 0;                  // of the buffer
-  int element_bytes = 4;
-};
-
-class GemmStep : public Step {
+class GemmStep : public Step, public CodeStep {
  public:
-  GemmSpec spec;
-  Dim m = 0, n = 0, k = 0;
-  std::vector<Dim> batch;  // extents of the batch axes
-  GemmPlace left, right, result;
-  std::vector<GemmPlace> operands;
+  explicit GemmStep(ContractionSpec spec);
 
-  /// Call when all fields are set.
-  void finish();
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
-  /// The pieces of code that sizes like the hinted ones need.
-  std::vector<CodeRequest> code() const;
-  /// What code() asked for: held, so that it is there when it is needed.
-  void hold_code(std::vector<Code> code) { code_ = std::move(code); }
+  const ContractionSpec& spec() const { return spec_; }
+  std::vector<CodeRequest> code_requests() const override;
+  void hold_code(std::vector<Code> code) override { code_ = std::move(code); }
 
  private:
   friend class BoundGemm;
+  ContractionSpec spec_;
   std::shared_ptr<GemmKernel> kernel_;
   std::vector<Code> code_;
 };

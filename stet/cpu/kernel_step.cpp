@@ -200,8 +200,8 @@ class BoundKernel : public BoundStep {
 
   /// Element counts of the kernel's buffers, for checked mode.
   void fill_extents(const Bindings& bindings, std::vector<std::int64_t>& numbers, int at) const {
-    for (std::size_t i = 0; i < step_.buffer_extents.size(); ++i)
-      numbers[static_cast<std::size_t>(at) + i] = step_.buffer_extents[i].evaluate(bindings);
+    for (std::size_t i = 0; i < step_.buffer_extents_.size(); ++i)
+      numbers[static_cast<std::size_t>(at) + i] = step_.buffer_extents_[i].evaluate(bindings);
   }
 
   /// A map whose result and operands do not fit the cache stores around it, which saves reading what is overwritten.
@@ -313,15 +313,7 @@ class BoundKernel : public BoundStep {
       throw InternalError(text("generated code touches element ", status.value, " outside buffer ",
                                status.check - bounds_check_base, "\n", step_.kernel_.str()));
     auto at = static_cast<std::size_t>(status.check - 1);
-    const KernelCheck& check = step_.checks_[at];
-    IndexProblem problem(check.operand, status.value, status.position, extents_[at]);
-    if (check.caller.words) {
-      problem = problem.in(*check.caller.words);
-      problem.found_by(check.caller.name, check.where);
-    } else {
-      problem.found_by(op_text(check.caller, check.op), check.where);
-    }
-    throw problem;
+    throw_failed_check(step_.checks_[at], status, extents_[at]);
   }
 
   const KernelStep& step_;
@@ -339,14 +331,17 @@ class BoundKernel : public BoundStep {
   Chunking combine_chunks_;
 };
 
-KernelStep::KernelStep(Kernel kernel, std::vector<int> buffers, std::vector<KernelCheck> checks)
-    : kernel_(std::move(kernel)),
-      buffers_(std::move(buffers)),
-      checks_(std::move(checks)),
+KernelStep::KernelStep(KernelLaunch launch)
+    : kernel_(std::move(launch.kernel)),
+      buffers_(std::move(launch.buffers)),
+      buffer_extents_(std::move(launch.buffer_extents)),
+      checks_(std::move(launch.checks)),
       checked_(checked_kernels()) {
   verify(kernel_);
   if (buffers_.size() > most_buffers) throw InternalError("a kernel has at most 16 buffers");
   numbers_ = kernel_.numbers();
+  reads = buffers_;
+  for (const Access* result : kernel_.results()) writes.push_back(buffers_[static_cast<std::size_t>(result->buffer)]);
 }
 
 namespace {

@@ -4,29 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "stet/cpu/code_step.h"
 #include "stet/cpu/emit_kernel.h"
 #include "stet/ir/kernel.h"
 #include "stet/runtime/kernel_abi.h"
-#include "stet/runtime/program.h"
+#include "stet/runtime/target.h"
 
 namespace stet::cpu {
 
-/// What a failed check means: "index 7 at position 3 of 'indices' is out of range; allowed are 0 to 4".
-struct KernelCheck {
-  std::string operand;  // whose value it was
-  Dim extent = 0;       // allowed are 0 to extent - 1
-  const char* op = "";  // that the kernel is of, who called it, and the user's line
-  Caller caller = {};
-  Where where = {};
-};
-
-class KernelStep : public Step {
+class KernelStep : public Step, public CodeStep {
  public:
-  /// `buffers`: the program's buffer for each of the kernel's. Checks are numbered from 1.
-  KernelStep(Kernel kernel, std::vector<int> buffers, std::vector<KernelCheck> checks = {});
-
-  /// Elements that each of the kernel's buffers holds; for checked mode.
-  std::vector<Dim> buffer_extents;
+  explicit KernelStep(KernelLaunch launch);
 
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override { return kernel_.str(); }
@@ -35,10 +23,10 @@ class KernelStep : public Step {
   bool pointwise(int from, int to) const override;
   const Kernel& kernel() const { return kernel_; }
 
-  /// The code it needs for ordinary sizes; variants for huge ones are fetched when first bound.
-  CodeRequest code() const { return kernel_code(kernel_, {.checked = checked_}); }
-  void set_code(Code code) {
-    code_ = std::move(code);
+  /// For ordinary sizes; variants for huge ones are fetched when first bound.
+  std::vector<CodeRequest> code_requests() const override { return {kernel_code(kernel_, {.checked = checked_})}; }
+  void hold_code(std::vector<Code> code) override {
+    code_ = std::move(code[0]);
     function_ = reinterpret_cast<KernelFunction>(code_.get());
   }
 
@@ -46,6 +34,7 @@ class KernelStep : public Step {
   friend class BoundKernel;
   Kernel kernel_;
   std::vector<int> buffers_;
+  std::vector<Dim> buffer_extents_;  // for checked mode
   std::vector<KernelCheck> checks_;
   std::vector<Dim> numbers_;
   bool checked_;

@@ -224,7 +224,7 @@ StagePointer slices(Tensors tensors, const std::vector<int>& arguments, Where wh
           error_text(text("from_tensor_slices: ", name(i), ", ", node.dtype, node.shape(), ", has ", node.sizes[0],
                           " slices, ", name(0), ", ", first.dtype, first.shape(), ", has ", first.sizes[0]),
                      where, "all arguments need the same size of axis 0"));
-    tensors[i] = tensors[i].contiguous(where);
+    tensors[i] = on_host(tensors[i].contiguous(where));
   }
   std::int64_t count = tensors[0].node()->sizes[0];
   return std::make_shared<Slices>(count, std::move(tensors));

@@ -72,7 +72,7 @@ void Stack::add(const Tensors& element) {
     check(i, given);
     const std::int64_t bytes = components_[i].row_bytes;
     if (bytes == 0) continue;
-    Tensor packed = given.dense ? element[i] : element[i].contiguous(where_);
+    Tensor packed = on_host(given.dense ? element[i] : element[i].contiguous(where_));
     std::memcpy(components_[i].buffer.data() + count_ * bytes, packed.node()->data, static_cast<std::size_t>(bytes));
   }
   ++count_;

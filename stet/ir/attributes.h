@@ -4,7 +4,7 @@
 //   struct ReduceAttributes {
 //     std::vector<int> axes;
 //     bool keepdims = false;
-//     static constexpr auto fields() { return std::tuple(field("axes", &ReduceAttributes::axes), …); }
+//     STET_ATTRIBUTES(axes, keepdims)
 //   };
 #pragma once
 #include <cstdint>
@@ -16,10 +16,19 @@
 #include <vector>
 
 #include "stet/base/dtype.h"
+#include "stet/base/for_each.h"
 #include "stet/base/inside.h"
 #include "stet/base/shape.h"
 #include "stet/base/text.h"
 #include "stet/ir/expr.h"
+
+// All fields of a struct of attributes, in order.
+#define STET_ATTRIBUTE(name) std::tuple(field(#name, &Self::name)),
+#define STET_ATTRIBUTES(...)                                                          \
+  template <class Self>                                                               \
+  static constexpr auto fields() {                                                    \
+    return std::tuple_cat(STET_FOR_EACH(STET_ATTRIBUTE, __VA_ARGS__) std::tuple<>()); \
+  }
 
 namespace stet {
 
@@ -182,14 +191,14 @@ inline constexpr AttributeType attribute_type = {
           const T& v = *static_cast<const T*>(p);
           std::size_t h = 17;
           std::apply([&](const auto&... f) { ((h = attribute::mix(h, attribute::hash(v.*f.member))), ...); },
-                     T::fields());
+                     T::template fields<T>());
           return h;
         },
     .equal =
         [](const void* p, const void* q) {
           const T &a = *static_cast<const T*>(p), &b = *static_cast<const T*>(q);
           return std::apply([&](const auto&... f) { return (attribute::equal(a.*f.member, b.*f.member) && ...); },
-                            T::fields());
+                            T::template fields<T>());
         },
     .str =
         [](const void* p) {
@@ -199,7 +208,7 @@ inline constexpr AttributeType attribute_type = {
             if (!out.empty()) out += ", ";
             out += text(f.name, "=", attribute::str(v.*f.member));
           };
-          std::apply([&](const auto&... f) { (one(f), ...); }, T::fields());
+          std::apply([&](const auto&... f) { (one(f), ...); }, T::template fields<T>());
           return out;
         },
     .copy = [](const void* p) -> std::shared_ptr<const void> {
@@ -209,11 +218,11 @@ inline constexpr AttributeType attribute_type = {
         [](const void* p) {
           const T& v = *static_cast<const T*>(p);
           return std::apply([&](const auto&... f) { return (attribute::is_symbolic(v.*f.member) || ...); },
-                            T::fields());
+                            T::template fields<T>());
         },
     .map_dims = [](const void* p, const std::function<Dim(const Dim&)>& g) -> std::shared_ptr<const void> {
       auto v = std::make_shared<T>(*static_cast<const T*>(p));
-      std::apply([&](const auto&... f) { (attribute::map_dims((*v).*f.member, g), ...); }, T::fields());
+      std::apply([&](const auto&... f) { (attribute::map_dims((*v).*f.member, g), ...); }, T::template fields<T>());
       return v;
     },
 };

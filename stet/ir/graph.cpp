@@ -113,6 +113,15 @@ ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attribut
     recorded.move_to(checks);
     return add(std::move(node));
   }
+  if (&op == &part_row) {
+    const Node& tuple = node(operands[0]);
+    ValueType type = tuple.results[static_cast<std::size_t>(attributes.as<PartAttributes>().number)];
+    return add({.op = &op,
+                .inputs = std::move(operands),
+                .attributes = std::move(attributes),
+                .results = {std::move(type)},
+                .where = tuple.where});
+  }
   std::vector<ValueType> types;
   for (ValueId id : operands) types.push_back(type(id));
   InferCall call(op.name, types, attributes.view(), where);
@@ -126,6 +135,15 @@ ValueId Graph::add_call(const OpDef& op, std::vector<ValueId> operands, Attribut
               .results = std::move(call.results()),
               .label = op.name,
               .where = kept(where)});
+}
+
+std::vector<ValueId> Graph::add_parts(ValueId tuple) {
+  std::size_t count = node(tuple).results.size();
+  if (count == 1) return {tuple};
+  std::vector<ValueId> out;
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back(add_call(part_row, {tuple}, Attributes(view_of(PartAttributes{static_cast<int>(i)}))));
+  return out;
 }
 
 std::string Graph::str() const {

@@ -69,6 +69,8 @@ class Graph {
   ValueId add_constant(ValueType type, std::string bytes);
   /// Applies a row: instantiates a map's body, infers types. What the door's tracing path and tests build graphs with.
   ValueId add_call(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {}, Where where = {});
+  /// The results of a node: itself, or a part() for each value of a tuple.
+  std::vector<ValueId> add_parts(ValueId tuple);
 
   /// One line per node: "%2 = add f32[s0,10] (%0, %1) body=x0 + x1".
   std::string str() const;
@@ -89,41 +91,33 @@ void verify(const Graph&, const char* after);
 struct InputAttributes {
   int number = 0;
   std::vector<Dim> strides;  // empty: dense
-  static constexpr auto fields() {
-    return std::tuple(field("number", &InputAttributes::number), field("strides", &InputAttributes::strides));
-  }
+  STET_ATTRIBUTES(number, strides)
 };
 struct ConstantAttributes {
   std::string bytes;
-  static constexpr auto fields() { return std::tuple(field("bytes", &ConstantAttributes::bytes)); }
+  STET_ATTRIBUTES(bytes)
 };
 struct PartAttributes {
   int number = 0;
-  static constexpr auto fields() { return std::tuple(field("number", &PartAttributes::number)); }
+  STET_ATTRIBUTES(number)
 };
 /// A size as a value: an i64 scalar. It must be a value of `dtype`, which it is used as: checked in every call.
 struct SizeAttributes {
   Dim size = 0;
   DType dtype = DType::i64;
-  static constexpr auto fields() {
-    return std::tuple(field("size", &SizeAttributes::size), field("dtype", &SizeAttributes::dtype));
-  }
+  STET_ATTRIBUTES(size, dtype)
 };
 /// A map: the body's operands are the node's inputs; loop i of the body is axis i of the result.
 struct MapAttributes {
   Expr body;
   std::vector<AxisMap> axes;  // per input
-  static constexpr auto fields() {
-    return std::tuple(field("body", &MapAttributes::body), field("axes", &MapAttributes::axes));
-  }
+  STET_ATTRIBUTES(body, axes)
 };
 /// Several maps over the same operands and of one shape: what merging makes of maps that read the same memory.
 struct MapsAttributes {
   std::vector<Expr> bodies;   // per result
   std::vector<AxisMap> axes;  // per input
-  static constexpr auto fields() {
-    return std::tuple(field("bodies", &MapsAttributes::bodies), field("axes", &MapsAttributes::axes));
-  }
+  STET_ATTRIBUTES(bodies, axes)
 };
 /// A reduction of a map over `axes` of its iteration space (the shape that `operand_axes` broadcast to): the body is
 /// combined along them; the node's inputs are the body's operands. Result dtype is the row's.
@@ -133,11 +127,7 @@ struct ReduceAttributes {
   Expr body;                          // undefined: operand 0, cast to the accumulator's type
   std::vector<AxisMap> operand_axes;  // empty: input 0 as it is
   Shape space;                        // the iteration space when operand_axes is not empty
-  static constexpr auto fields() {
-    return std::tuple(field("axes", &ReduceAttributes::axes), field("keepdims", &ReduceAttributes::keepdims),
-                      field("body", &ReduceAttributes::body), field("operand_axes", &ReduceAttributes::operand_axes),
-                      field("space", &ReduceAttributes::space));
-  }
+  STET_ATTRIBUTES(axes, keepdims, body, operand_axes, space)
 };
 
 /// A matrix product [batch…, m, k] x [batch…, k, n] of inputs 0 and 1, and an epilogue on each element: operand 0 is
@@ -146,21 +136,14 @@ struct ContractAttributes {
   bool transpose_left = false, transpose_right = false;
   Expr epilogue;                       // undefined: the product in the result's type
   std::vector<AxisMap> epilogue_axes;  // per further input, over the result's axes
-  static constexpr auto fields() {
-    return std::tuple(field("transpose_left", &ContractAttributes::transpose_left),
-                      field("transpose_right", &ContractAttributes::transpose_right),
-                      field("epilogue", &ContractAttributes::epilogue),
-                      field("epilogue_axes", &ContractAttributes::epilogue_axes));
-  }
+  STET_ATTRIBUTES(transpose_left, transpose_right, epilogue, epilogue_axes)
 };
 
 /// Input 0, a bool scalar, chooses the child graph; the other inputs are the inputs of both. The results are the
 /// chosen graph's. A child that raises has none, and then the other's types count.
 struct BranchAttributes {
   GraphPointer yes, no;
-  static constexpr auto fields() {
-    return std::tuple(field("yes", &BranchAttributes::yes), field("no", &BranchAttributes::no));
-  }
+  STET_ATTRIBUTES(yes, no)
 };
 
 /// Another value with the elements of input 0: values tell apart what tapes tell apart. A program knows none of them
@@ -175,10 +158,7 @@ struct AliasAttributes {
   Kind kind = identity;
   std::uint64_t variable = 0;  // read: its number
   bool trainable = false;      // read: tapes follow it
-  static constexpr auto fields() {
-    return std::tuple(field("kind", &AliasAttributes::kind), field("variable", &AliasAttributes::variable),
-                      field("trainable", &AliasAttributes::trainable));
-  }
+  STET_ATTRIBUTES(kind, variable, trainable)
 };
 
 /// The rows of kind structure, and the rows of maps that have no row of their own (derivatives, fused chains).

@@ -129,6 +129,8 @@ struct OpDef {
   const char* summary;
   /// Operand names, for messages and documentation: {"a", "b"}.
   std::span<const char* const> operands = {};
+  /// Result names of a row with several: {"values", "positions"}. Its nodes are tuples; callers get all of them.
+  std::span<const char* const> results = {};
   void (*infer)(InferCall&) = nullptr;
   void (*lower)(LowerCall&) = nullptr;
   void (*gradient)(GradientCall&) = nullptr;
@@ -148,6 +150,8 @@ struct OpDef {
   /// The accumulator's type for an operand's type.
   DType (*accumulator)(DType) = nullptr;
   bool divides_by_count = false;  // mean
+
+  std::size_t result_count() const { return results.empty() ? 1 : results.size(); }
 };
 
 /// A row's body for given operand types: operands cast to what the row computes in, the result cast to its type; f16

@@ -4,6 +4,23 @@
 #include "stet/ops/ops.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+/// exp(x) / sum(exp(x)) along an axis, without overflow.
+STET_API Tensor softmax(In x, int axis);
+STET_API Tensor log_softmax(In x, int axis);
+/// Along the last axis; overloads of their own, so that they can be given as activations.
+STET_API Tensor softmax(In x);
+STET_API Tensor log_softmax(In x);
+struct LayerNormOptions {
+  double epsilon = 1e-3;
+};
+/// (x - mean) / sqrt(variance + epsilon) over the last axis, times `gamma`, plus `beta`.
+STET_API Tensor layer_norm(In x, In gamma, In beta, LayerNormOptions options = {});
+/// -log(softmax(logits)[label]) per sample: `labels` are integers [...], `logits` [..., classes].
+STET_API Tensor sparse_cross_entropy(In labels, In logits);
+#endif
+
 namespace {
 
 /// x less its largest element along the axis: exponents of it do not overflow, and at least one is 1. What it is used

@@ -8,6 +8,15 @@
 #include "stet/ops/table.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+struct MatmulOptions {
+  bool transpose_a = false, transpose_b = false;
+};
+/// Matrix product of the last two axes; leading axes broadcast. A vector on the left is a row, on the right a column.
+STET_API Tensor matmul(In a, In b, MatmulOptions options = {});
+#endif
+
 namespace {
 
 constexpr const char* operand_names[] = {"a", "b"};
@@ -56,25 +65,24 @@ constinit const OpDef matmul_row{
     .samples =
         [](SampleList& s) {
           s.rounded(Rounding::sums)
-              .add({{{3, 4}}, {{4, 5}}}, view_of(transposed(false, false)))
-              .add({{{33, 17}}, {{33, 40}}}, view_of(transposed(true, false)))
-              .add({{{9, 20}}, {{70, 20}}}, view_of(transposed(false, true)))
-              .add({{{6, 5}}, {{7, 6}}}, view_of(transposed(true, true)))
-              .add({{{2, 3, 4}}, {{2, 4, 5}}}, view_of(transposed(false, false)))
-              .add({{{2, 1, 3, 4}}, {{3, 4, 5}}}, view_of(transposed(false, false)))
-              .add({{{5, 3, 4}}, {{4, 2}}}, view_of(transposed(false, false)))
-              .add({{{3, 0}}, {{0, 5}}}, view_of(transposed(false, false)))
-              .add({{{0, 4}}, {{4, 5}}}, view_of(transposed(false, false)));
+              .add({{{3, 4}}, {{4, 5}}}, transposed(false, false))
+              .add({{{33, 17}}, {{33, 40}}}, transposed(true, false))
+              .add({{{9, 20}}, {{70, 20}}}, transposed(false, true))
+              .add({{{6, 5}}, {{7, 6}}}, transposed(true, true))
+              .add({{{2, 3, 4}}, {{2, 4, 5}}}, transposed(false, false))
+              .add({{{2, 1, 3, 4}}, {{3, 4, 5}}}, transposed(false, false))
+              .add({{{5, 3, 4}}, {{4, 2}}}, transposed(false, false))
+              .add({{{3, 0}}, {{0, 5}}}, transposed(false, false))
+              .add({{{0, 4}}, {{4, 5}}}, transposed(false, false));
         },
     .errors =
         [](ErrorList& e) {
-          e.add("inner sizes", {{DType::f32, {2, 3}}, {DType::f32, {4, 5}}}, view_of(transposed(false, false)))
-              .add("'a' has rank 1", {{DType::f32, {3}}, {DType::f32, {3, 5}}}, view_of(transposed(false, false)))
-              .add("'a' is f32 and 'b' is f64", {{DType::f32, {2, 3}}, {DType::f64, {3, 5}}},
-                   view_of(transposed(false, false)))
+          e.add("inner sizes", {{DType::f32, {2, 3}}, {DType::f32, {4, 5}}}, transposed(false, false))
+              .add("'a' has rank 1", {{DType::f32, {3}}, {DType::f32, {3, 5}}}, transposed(false, false))
+              .add("'a' is f32 and 'b' is f64", {{DType::f32, {2, 3}}, {DType::f64, {3, 5}}}, transposed(false, false))
               .add("matmul does not take bool", {{DType::bool_, {2, 3}}, {DType::bool_, {3, 5}}},
-                   view_of(transposed(false, false)))
-              .add("3", {{DType::f32, {2, 4, 5}}, {DType::f32, {3, 5, 6}}}, view_of(transposed(false, false)));
+                   transposed(false, false))
+              .add("3", {{DType::f32, {2, 4, 5}}, {DType::f32, {3, 5, 6}}}, transposed(false, false));
         }};
 
 namespace {

@@ -8,18 +8,29 @@
 #include "stet/ops/table.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+/// Slices of `x` along `axis`, chosen by integer `indices`; an index outside 0 to size-1 is a UserError.
+STET_API Tensor gather(In x, In indices, int axis = 0);
+struct OneHotOptions {
+  DType dtype = DType::f32;
+};
+/// A new last axis of size `depth` with 1 at the index and 0 elsewhere; an index outside gives all zeros.
+STET_API Tensor one_hot(In indices, const Dim& depth, OneHotOptions options = {});
+/// `x` with `updates` added at `indices` along `axis`: what gather's gradient is. Repeated indices add up, in order.
+STET_API Tensor scatter_add(In x, In indices, In updates, int axis = 0);
+#endif
+
 namespace {
 
 struct GatherAttributes {
   int axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &GatherAttributes::axis)); }
+  STET_ATTRIBUTES(axis)
 };
 struct OneHotAttributes {
   Dim depth = 0;
   DType dtype = DType::f32;
-  static constexpr auto fields() {
-    return std::tuple(field("depth", &OneHotAttributes::depth), field("dtype", &OneHotAttributes::dtype));
-  }
+  STET_ATTRIBUTES(depth, dtype)
 };
 
 constexpr const char* gather_names[] = {"x", "indices"};
@@ -173,20 +184,18 @@ constinit const OpDef gather_row{
         },
     .samples =
         [](SampleList& s) {
-          s.add({{{5, 3}}, {{4}, 5}}, view_of(GatherAttributes{0}))
-              .add({{{5, 40}}, {{2, 3}, 5}}, view_of(GatherAttributes{0}))
-              .add({{{4, 37}}, {{50}, 37}}, view_of(GatherAttributes{1}))
-              .add({{{2, 5, 3}}, {{}, 5}}, view_of(GatherAttributes{-2}))
-              .add({{{5, 3}}, {{0}, 5}}, view_of(GatherAttributes{0}));
+          s.add({{{5, 3}}, {{4}, 5}}, GatherAttributes{0})
+              .add({{{5, 40}}, {{2, 3}, 5}}, GatherAttributes{0})
+              .add({{{4, 37}}, {{50}, 37}}, GatherAttributes{1})
+              .add({{{2, 5, 3}}, {{}, 5}}, GatherAttributes{-2})
+              .add({{{5, 3}}, {{0}, 5}}, GatherAttributes{0});
         },
     .errors =
         [](ErrorList& e) {
-          e.add("'indices' are f32, not integers", {{DType::f32, {3, 4}}, {DType::f32, {2}}},
-                view_of(GatherAttributes{0}))
-              .add("axis 2 is out of range", {{DType::f32, {3, 4}}, {DType::i64, {2}}}, view_of(GatherAttributes{2}))
-              .add("a scalar has no axis", {{DType::f32, {}}, {DType::i64, {2}}}, view_of(GatherAttributes{0}))
-              .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2}}},
-                   view_of(GatherAttributes{0}));
+          e.add("'indices' are f32, not integers", {{DType::f32, {3, 4}}, {DType::f32, {2}}}, GatherAttributes{0})
+              .add("axis 2 is out of range", {{DType::f32, {3, 4}}, {DType::i64, {2}}}, GatherAttributes{2})
+              .add("a scalar has no axis", {{DType::f32, {}}, {DType::i64, {2}}}, GatherAttributes{0})
+              .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2}}}, GatherAttributes{0});
         }};
 
 constinit const OpDef scatter_add_row{
@@ -204,22 +213,22 @@ constinit const OpDef scatter_add_row{
     .samples =
         [](SampleList& s) {
           s.rounded(Rounding::sums)
-              .add({{{5, 3}}, {{4}, 5}, {{4, 3}}}, view_of(GatherAttributes{0}))
-              .add({{{5, 40}}, {{2, 3}, 5}, {{2, 3, 40}}}, view_of(GatherAttributes{0}))
-              .add({{{7}}, {{50}, 7}, {{50}}}, view_of(GatherAttributes{0}))
-              .add({{{2, 5, 3}}, {{6}, 5}, {{2, 6, 3}}}, view_of(GatherAttributes{1}))
-              .add({{{5, 3}}, {{0}, 5}, {{0, 3}}}, view_of(GatherAttributes{0}));
+              .add({{{5, 3}}, {{4}, 5}, {{4, 3}}}, GatherAttributes{0})
+              .add({{{5, 40}}, {{2, 3}, 5}, {{2, 3, 40}}}, GatherAttributes{0})
+              .add({{{7}}, {{50}, 7}, {{50}}}, GatherAttributes{0})
+              .add({{{2, 5, 3}}, {{6}, 5}, {{2, 6, 3}}}, GatherAttributes{1})
+              .add({{{5, 3}}, {{0}, 5}, {{0, 3}}}, GatherAttributes{0});
         },
     .errors =
         [](ErrorList& e) {
           e.add("'indices' are bool, not integers", {{DType::f32, {3}}, {DType::bool_, {2}}, {DType::f32, {2}}},
-                view_of(GatherAttributes{0}))
+                GatherAttributes{0})
               .add("'updates' have rank 2, not 1", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f32, {2, 2}}},
-                   view_of(GatherAttributes{0}))
+                   GatherAttributes{0})
               .add("2 and 4 differ", {{DType::f32, {3, 4}}, {DType::i64, {2}}, {DType::f32, {2, 2}}},
-                   view_of(GatherAttributes{0}))
+                   GatherAttributes{0})
               .add("'x' is f32 and 'updates' are f64", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f64, {2}}},
-                   view_of(GatherAttributes{0}));
+                   GatherAttributes{0});
         }};
 
 constinit const OpDef one_hot_row{
@@ -232,15 +241,15 @@ constinit const OpDef one_hot_row{
     .samples =
         [](SampleList& s) {
           s.growing(Grows::everything)
-              .add({{{4}, 5}}, view_of(OneHotAttributes{5, DType::f32}))
-              .add({{{2, 3}, 7}}, view_of(OneHotAttributes{5, DType::f32}))
-              .add({{{}, 3}}, view_of(OneHotAttributes{40, DType::f32}))
-              .add({{{3}, 3}}, view_of(OneHotAttributes{0, DType::f32}));
+              .add({{{4}, 5}}, OneHotAttributes{5, DType::f32})
+              .add({{{2, 3}, 7}}, OneHotAttributes{5, DType::f32})
+              .add({{{}, 3}}, OneHotAttributes{40, DType::f32})
+              .add({{{3}, 3}}, OneHotAttributes{0, DType::f32});
         },
     .errors =
         [](ErrorList& e) {
-          e.add("'indices' are f32, not integers", {{DType::f32, {3}}}, view_of(OneHotAttributes{5, DType::f32}))
-              .add("the depth -1 is negative", {{DType::i64, {3}}}, view_of(OneHotAttributes{-1, DType::f32}));
+          e.add("'indices' are f32, not integers", {{DType::f32, {3}}}, OneHotAttributes{5, DType::f32})
+              .add("the depth -1 is negative", {{DType::i64, {3}}}, OneHotAttributes{-1, DType::f32});
         }};
 
 Tensor gather(In x, In indices, int axis) { return call(gather_row, {x, indices}, view_of(GatherAttributes{axis})); }

@@ -5,9 +5,14 @@
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/table.h"
-#include "stet/runtime/positions_step.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+/// Positions of non-zero elements, i64[count, rank], in row-major order.
+STET_API Tensor nonzero(In x);
+#endif
+
 namespace {
 
 constexpr const char* operand_names[] = {"x"};
@@ -46,7 +51,7 @@ void lower_nonzero(LowerCall& call) {
   call.kernel(std::move(sum));
   call.bind_late(call.out().shape[0], count);
 
-  call.step(std::make_unique<PositionsStep>(flags.buffer, call.result().buffer, x.shape));
+  call.step(call.target().positions({x.shape, flags.buffer, call.result().buffer}));
 }
 
 }  // namespace

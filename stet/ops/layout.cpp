@@ -16,34 +16,66 @@
 #include "stet/ops/table.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+/// The same elements in row-major order under another shape; one size may be -1 and follows from the others.
+STET_API Tensor reshape(In x, std::initializer_list<Dim> shape);
+STET_API Tensor reshape(In x, const std::vector<Dim>& shape);
+STET_API Tensor reshape(In x, const Shape& shape);
+template <std::integral I>
+Tensor reshape(In x, const std::vector<I>& shape) {
+  return reshape(x, std::vector<Dim>(shape.begin(), shape.end()));
+}
+template <std::integral I, std::size_t count>
+Tensor reshape(In x, const std::array<I, count>& shape) {
+  return reshape(x, std::vector<Dim>(shape.begin(), shape.end()));
+}
+/// Axes in another order; without one, reversed.
+STET_API Tensor transpose(In x);
+STET_API Tensor transpose(In x, const Axes& order);
+/// Repeated along axes of size 1 (and new leading ones) up to `shape`, without copying.
+STET_API Tensor broadcast_to(In x, const Shape& shape);
+/// The block that starts at `begin` and has `size` elements along each axis, every `step`-th of them.
+STET_API Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size,
+                      const std::vector<std::int64_t>& step = {});
+/// Axes backwards.
+STET_API Tensor reverse(In x, const Axes& axes);
+/// Tensors one after the other along an axis.
+STET_API Tensor concat(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
+/// Tensors of one shape along a new axis.
+STET_API Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
+/// An axis of size 1 put in.
+STET_API Tensor expand_dims(In x, int axis);
+/// Axes of size 1 taken out: all, or the given ones.
+STET_API Tensor squeeze(In x);
+STET_API Tensor squeeze(In x, const Axes& axes);
+#endif
+
 namespace {
 
 constexpr const char* operand_names[] = {"x"};
 
 struct ReshapeAttributes {
   std::vector<Dim> shape;
-  static constexpr auto fields() { return std::tuple(field("shape", &ReshapeAttributes::shape)); }
+  STET_ATTRIBUTES(shape)
 };
 struct TransposeAttributes {
   std::vector<int> order;
-  static constexpr auto fields() { return std::tuple(field("order", &TransposeAttributes::order)); }
+  STET_ATTRIBUTES(order)
 };
 struct SliceAttributes {
   std::vector<Dim> begin, size;
   std::vector<std::int64_t> step;
   std::vector<std::string> index = {};  // by axis, for messages: the position that was asked for, or nothing
-  static constexpr auto fields() {
-    return std::tuple(field("begin", &SliceAttributes::begin), field("size", &SliceAttributes::size),
-                      field("step", &SliceAttributes::step), field("index", &SliceAttributes::index));
-  }
+  STET_ATTRIBUTES(begin, size, step, index)
 };
 struct ReverseAttributes {
   std::vector<int> axes;
-  static constexpr auto fields() { return std::tuple(field("axes", &ReverseAttributes::axes)); }
+  STET_ATTRIBUTES(axes)
 };
 struct ConcatAttributes {
   int axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &ConcatAttributes::axis)); }
+  STET_ATTRIBUTES(axis)
 };
 
 std::vector<Dim> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -309,18 +341,18 @@ constinit const OpDef reshape_row{.name = "reshape",
                                   .samples =
                                       [](SampleList& s) {
                                         s.growing(Grows::first)
-                                            .add({{{3, 4}}}, view_of(ReshapeAttributes{{12}}))
-                                            .add({{{2, 3, 4}}}, view_of(ReshapeAttributes{{4, 6}}))
-                                            .add({{{6}}}, view_of(ReshapeAttributes{{1, 2, 3}}))
-                                            .add({{{0, 4}}}, view_of(ReshapeAttributes{{2, 0}}))
-                                            .add({{{}}}, view_of(ReshapeAttributes{{1, 1}}));
+                                            .add({{{3, 4}}}, ReshapeAttributes{{12}})
+                                            .add({{{2, 3, 4}}}, ReshapeAttributes{{4, 6}})
+                                            .add({{{6}}}, ReshapeAttributes{{1, 2, 3}})
+                                            .add({{{0, 4}}}, ReshapeAttributes{{2, 0}})
+                                            .add({{{}}}, ReshapeAttributes{{1, 1}});
                                       },
                                   .errors =
                                       [](ErrorList& e) {
-                                        e.add("12 elements", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, 2}}))
-                                            .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{5, -1}}))
-                                            .add("-1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-1, -1}}))
-                                            .add("-2", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{-2, 6}}));
+                                        e.add("12 elements", {{DType::f32, {3, 4}}}, ReshapeAttributes{{5, 2}})
+                                            .add("-1", {{DType::f32, {3, 4}}}, ReshapeAttributes{{5, -1}})
+                                            .add("-1", {{DType::f32, {3, 4}}}, ReshapeAttributes{{-1, -1}})
+                                            .add("-2", {{DType::f32, {3, 4}}}, ReshapeAttributes{{-2, 6}});
                                       },
                                   .view = view_reshape};
 
@@ -333,16 +365,16 @@ constinit const OpDef transpose_row{
     .gradient = gradient_of_transpose,
     .samples =
         [](SampleList& s) {
-          s.add({{{3, 5}}}, view_of(TransposeAttributes{{1, 0}}))
-              .add({{{2, 3, 40}}}, view_of(TransposeAttributes{{2, 0, 1}}))
-              .add({{{4, 0, 2}}}, view_of(TransposeAttributes{{0, 2, 1}}))
-              .add({{{}}}, view_of(TransposeAttributes{{}}));
+          s.add({{{3, 5}}}, TransposeAttributes{{1, 0}})
+              .add({{{2, 3, 40}}}, TransposeAttributes{{2, 0, 1}})
+              .add({{{4, 0, 2}}}, TransposeAttributes{{0, 2, 1}})
+              .add({{{}}}, TransposeAttributes{{}});
         },
     .errors =
         [](ErrorList& e) {
-          e.add("an order of 1 axes for rank 2", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0}}))
-              .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{1, 1}}))
-              .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(TransposeAttributes{{0, 2}}));
+          e.add("an order of 1 axes for rank 2", {{DType::f32, {3, 4}}}, TransposeAttributes{{0}})
+              .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, TransposeAttributes{{1, 1}})
+              .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, TransposeAttributes{{0, 2}});
         },
     .view = view_transpose};
 
@@ -359,39 +391,39 @@ constinit const OpDef broadcast_to_row{
     .samples =
         [](SampleList& s) {
           s.growing(Grows::everything)
-              .add({{{3, 1}}}, view_of(ReshapeAttributes{{3, 4}}))
-              .add({{{5}}}, view_of(ReshapeAttributes{{2, 3, 5}}))
-              .add({{{}}}, view_of(ReshapeAttributes{{2, 3}}))
-              .add({{{1, 4}}}, view_of(ReshapeAttributes{{0, 4}}));
+              .add({{{3, 1}}}, ReshapeAttributes{{3, 4}})
+              .add({{{5}}}, ReshapeAttributes{{2, 3, 5}})
+              .add({{{}}}, ReshapeAttributes{{2, 3}})
+              .add({{{1, 4}}}, ReshapeAttributes{{0, 4}});
         },
     .errors =
         [](ErrorList& e) {
-          e.add("only axes of size 1 can be repeated", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{3, 8}}))
-              .add("rank 2 is more than the target's 1", {{DType::f32, {3, 4}}}, view_of(ReshapeAttributes{{4}}));
+          e.add("only axes of size 1 can be repeated", {{DType::f32, {3, 4}}}, ReshapeAttributes{{3, 8}})
+              .add("rank 2 is more than the target's 1", {{DType::f32, {3, 4}}}, ReshapeAttributes{{4}});
         },
     .view = view_broadcast_to};
 
-constinit const OpDef slice_row{
-    .name = "slice",
-    .kind = Kind::layout,
-    .summary = "A block of a tensor.",
-    .operands = operand_names,
-    .infer = infer_slice,
-    .gradient = gradient_of_slice,
-    .samples =
-        [](SampleList& s) {
-          s.add({{{5, 6}}}, view_of(SliceAttributes{{1, 2}, {3, 4}, {1, 1}}))
-              .add({{{9}}}, view_of(SliceAttributes{{1}, {4}, {2}}))
-              .add({{{2, 37, 3}}}, view_of(SliceAttributes{{0, 3, 1}, {2, 11, 2}, {1, 3, 1}}))
-              .add({{{4}}}, view_of(SliceAttributes{{4}, {0}, {1}}));
-        },
-    .errors =
-        [](ErrorList& e) {
-          e.add("reaches outside of its 4 elements", {{DType::f32, {4}}}, view_of(SliceAttributes{{2}, {3}, {1}}))
-              .add("one entry per axis", {{DType::f32, {4}}}, view_of(SliceAttributes{{}, {}, {}}))
-              .add("is less than 1", {{DType::f32, {4}}}, view_of(SliceAttributes{{0}, {1}, {0}}));
-        },
-    .view = view_slice};
+constinit const OpDef slice_row{.name = "slice",
+                                .kind = Kind::layout,
+                                .summary = "A block of a tensor.",
+                                .operands = operand_names,
+                                .infer = infer_slice,
+                                .gradient = gradient_of_slice,
+                                .samples =
+                                    [](SampleList& s) {
+                                      s.add({{{5, 6}}}, SliceAttributes{{1, 2}, {3, 4}, {1, 1}})
+                                          .add({{{9}}}, SliceAttributes{{1}, {4}, {2}})
+                                          .add({{{2, 37, 3}}}, SliceAttributes{{0, 3, 1}, {2, 11, 2}, {1, 3, 1}})
+                                          .add({{{4}}}, SliceAttributes{{4}, {0}, {1}});
+                                    },
+                                .errors =
+                                    [](ErrorList& e) {
+                                      e.add("reaches outside of its 4 elements", {{DType::f32, {4}}},
+                                            SliceAttributes{{2}, {3}, {1}})
+                                          .add("one entry per axis", {{DType::f32, {4}}}, SliceAttributes{{}, {}, {}})
+                                          .add("is less than 1", {{DType::f32, {4}}}, SliceAttributes{{0}, {1}, {0}});
+                                    },
+                                .view = view_slice};
 
 constinit const OpDef reverse_row{
     .name = "reverse",
@@ -405,40 +437,38 @@ constinit const OpDef reverse_row{
         },
     .samples =
         [](SampleList& s) {
-          s.add({{{5, 6}}}, view_of(ReverseAttributes{{1}}))
-              .add({{{37}}}, view_of(ReverseAttributes{{0}}))
-              .add({{{3, 0}}}, view_of(ReverseAttributes{{0, 1}}));
+          s.add({{{5, 6}}}, ReverseAttributes{{1}})
+              .add({{{37}}}, ReverseAttributes{{0}})
+              .add({{{3, 0}}}, ReverseAttributes{{0, 1}});
         },
     .errors =
         [](ErrorList& e) {
-          e.add("axis 1 is out of range", {{DType::f32, {4}}}, view_of(ReverseAttributes{{1}}));
+          e.add("axis 1 is out of range", {{DType::f32, {4}}}, ReverseAttributes{{1}});
         },
     .view = view_reverse};
 
-constinit const OpDef concat_row{.name = "concat",
-                                 .kind = Kind::layout,
-                                 .summary = "Tensors one after the other.",
-                                 .infer = infer_concat,
-                                 .lower = lower_concat,
-                                 .gradient = gradient_of_concat,
-                                 .samples =
-                                     [](SampleList& s) {
-                                       s.add({{{2, 3}}, {{2, 5}}}, view_of(ConcatAttributes{1}))
-                                           .add({{{2, 3}}, {{4, 3}}, {{0, 3}}}, view_of(ConcatAttributes{0}))
-                                           .add({{{3}}}, view_of(ConcatAttributes{0}))
-                                           .add({{{2, 1, 33}}, {{2, 2, 33}}}, view_of(ConcatAttributes{-2}));
-                                     },
-                                 .errors =
-                                     [](ErrorList& e) {
-                                       e.add("sizes of axis 0 in parts 0 and 1, 2 and 3 differ",
-                                             {{DType::f32, {2, 3}}, {DType::f32, {3, 3}}}, view_of(ConcatAttributes{1}))
-                                           .add("part 1 has rank 1, part 0 has 2",
-                                                {{DType::f32, {2, 3}}, {DType::f32, {3}}}, view_of(ConcatAttributes{0}))
-                                           .add("part 1 is i32, part 0 is f32", {{DType::f32, {2}}, {DType::i32, {2}}},
-                                                view_of(ConcatAttributes{0}))
-                                           .add("axis 3 is out of range", {{DType::f32, {2, 3}}, {DType::f32, {2, 3}}},
-                                                view_of(ConcatAttributes{3}));
-                                     }};
+constinit const OpDef concat_row{
+    .name = "concat",
+    .kind = Kind::layout,
+    .summary = "Tensors one after the other.",
+    .infer = infer_concat,
+    .lower = lower_concat,
+    .gradient = gradient_of_concat,
+    .samples =
+        [](SampleList& s) {
+          s.add({{{2, 3}}, {{2, 5}}}, ConcatAttributes{1})
+              .add({{{2, 3}}, {{4, 3}}, {{0, 3}}}, ConcatAttributes{0})
+              .add({{{3}}}, ConcatAttributes{0})
+              .add({{{2, 1, 33}}, {{2, 2, 33}}}, ConcatAttributes{-2});
+        },
+    .errors =
+        [](ErrorList& e) {
+          e.add("sizes of axis 0 in parts 0 and 1, 2 and 3 differ", {{DType::f32, {2, 3}}, {DType::f32, {3, 3}}},
+                ConcatAttributes{1})
+              .add("part 1 has rank 1, part 0 has 2", {{DType::f32, {2, 3}}, {DType::f32, {3}}}, ConcatAttributes{0})
+              .add("part 1 is i32, part 0 is f32", {{DType::f32, {2}}, {DType::i32, {2}}}, ConcatAttributes{0})
+              .add("axis 3 is out of range", {{DType::f32, {2, 3}}, {DType::f32, {2, 3}}}, ConcatAttributes{3});
+        }};
 
 // --- callables
 

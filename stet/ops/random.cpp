@@ -16,6 +16,45 @@
 #include "stet/ops/table.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+namespace random {
+
+/// Restarts the process's generator.
+STET_API void seed(std::uint64_t value);
+
+struct UniformOptions {
+  double minval = 0, maxval = 1;
+  DType dtype = DType::f32;
+};
+struct NormalOptions {
+  double mean = 0, stddev = 1;
+  DType dtype = DType::f32;
+};
+struct RandintOptions {
+  DType dtype = DType::i64;
+};
+/// Uniform in [minval, maxval).
+STET_API Tensor uniform(const Shape& shape, UniformOptions options = {}, Where where = Where::here());
+STET_API Tensor normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here());
+/// Uniform integers in [low, high).
+STET_API Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options = {},
+                        Where where = Where::here());
+
+/// The name of a stream of random numbers: the same two numbers give the same stream.
+using StreamSeed = std::array<std::int64_t, 2>;
+/// Functions of their arguments alone: they neither use nor move the process's generator.
+STET_API Tensor stateless_uniform(const Shape& shape, StreamSeed stream, UniformOptions options = {},
+                                  Where where = Where::here());
+STET_API Tensor stateless_normal(const Shape& shape, StreamSeed stream, NormalOptions options = {},
+                                 Where where = Where::here());
+/// A stream for the first value of a Variable: (the seed, how many were handed out since it was set). Weights made in
+/// the same order are the same, whatever else was drawn in between, eagerly or traced.
+STET_API StreamSeed next_initial_stream();
+
+}  // namespace random
+#endif
+
 namespace {
 
 constexpr const char* operand_names[] = {"seed", "counter", "first", "second"};
@@ -23,9 +62,7 @@ constexpr const char* operand_names[] = {"seed", "counter", "first", "second"};
 struct RandomAttributes {
   std::vector<Dim> shape;
   DType dtype = DType::f32;
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &RandomAttributes::shape), field("dtype", &RandomAttributes::dtype));
-  }
+  STET_ATTRIBUTES(shape, dtype)
 };
 
 Expr low_word(Expr x) { return scalar::logical_and(x, constant(std::int64_t{0xFFFFFFFF}, DType::i64)); }
@@ -130,15 +167,15 @@ void lower_random(LowerCall& call, Expr body) {
 /// Seed and counter, then the parameters.
 void samples_of_random(SampleList& list) {
   list.growing(Grows::everything)
-      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, view_of(RandomAttributes{{3, 40}, DType::f32}))
-      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, view_of(RandomAttributes{{}, DType::f32}))
-      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, view_of(RandomAttributes{{0, 4}, DType::f32}));
+      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{3, 40}, DType::f32})
+      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{}, DType::f32})
+      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{0, 4}, DType::f32});
 }
 void samples_of_normal(SampleList& list) { samples_of_random(list.rounded(Rounding::functions)); }
 void samples_of_randint(SampleList& list) {
   list.growing(Grows::everything)
-      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, view_of(RandomAttributes{{3, 40}, DType::i64}))
-      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, view_of(RandomAttributes{{}, DType::i64}));
+      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, RandomAttributes{{3, 40}, DType::i64})
+      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, RandomAttributes{{}, DType::i64});
 }
 
 // --- the process's generator

@@ -10,6 +10,28 @@
 #include "stet/ops/table.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+/// Sums; of bool and of 8- and 16-bit integers i32. An empty sum is 0.
+STET_API Tensor sum(In x);
+STET_API Tensor sum(In x, const Axes& axes, ReduceOptions options = {});
+/// Means; of integers and bool f32. An empty mean is NaN.
+STET_API Tensor mean(In x);
+STET_API Tensor mean(In x, const Axes& axes, ReduceOptions options = {});
+/// Products; of bool and of 8- and 16-bit integers i32. An empty product is 1.
+STET_API Tensor prod(In x);
+STET_API Tensor prod(In x, const Axes& axes, ReduceOptions options = {});
+/// The largest element; NaN if there is one. Of an empty axis a UserError.
+STET_API Tensor max(In x);
+STET_API Tensor max(In x, const Axes& axes, ReduceOptions options = {});
+/// The smallest element; NaN if there is one. Of an empty axis a UserError.
+STET_API Tensor min(In x);
+STET_API Tensor min(In x, const Axes& axes, ReduceOptions options = {});
+/// The position of the largest (smallest) element along an axis, i64; the first among equals; of NaN if there is one.
+STET_API Tensor argmax(In x, int axis, ReduceOptions options = {});
+STET_API Tensor argmin(In x, int axis, ReduceOptions options = {});
+#endif
+
 namespace {
 
 constexpr const char* operand_names[] = {"x"};
@@ -89,20 +111,20 @@ void samples_of_reduce(SampleList& list) {
   auto attributes = [](std::vector<int> axes, bool keepdims) {
     return ReduceAttributes{std::move(axes), keepdims, {}, {}, {}};
   };
-  list.add({{{3, 4}}}, view_of(attributes({0, 1}, false)))
-      .add({{{7, 33}}}, view_of(attributes({1}, false)))
-      .add({{{33, 7}}}, view_of(attributes({0}, true)))
-      .add({{{2, 5, 37}}}, view_of(attributes({1}, false)))
-      .add({{{4, 3, 2, 5}}}, view_of(attributes({0, 2}, true)))
-      .add({{{1, 1}}}, view_of(attributes({0}, false)))
-      .add({{{}}}, view_of(attributes({}, false)))
-      .add({{{70001}}}, view_of(attributes({0}, false)))
-      .add({{{9001, 3}}}, view_of(attributes({0}, false)));
+  list.add({{{3, 4}}}, attributes({0, 1}, false))
+      .add({{{7, 33}}}, attributes({1}, false))
+      .add({{{33, 7}}}, attributes({0}, true))
+      .add({{{2, 5, 37}}}, attributes({1}, false))
+      .add({{{4, 3, 2, 5}}}, attributes({0, 2}, true))
+      .add({{{1, 1}}}, attributes({0}, false))
+      .add({{{}}}, attributes({}, false))
+      .add({{{70001}}}, attributes({0}, false))
+      .add({{{9001, 3}}}, attributes({0}, false));
 }
 void samples_with_empty(SampleList& list) {
   samples_of_reduce(list);
   ReduceAttributes attributes{{0}, false, {}, {}, {}};
-  list.add({{{0, 4}}}, view_of(attributes));
+  list.add({{{0, 4}}}, attributes);
 }
 void samples_of_sum(SampleList& list) { samples_with_empty(list.rounded(Rounding::sums)); }
 void samples_of_mean(SampleList& list) { samples_of_reduce(list.rounded(Rounding::sums)); }
@@ -112,21 +134,21 @@ void samples_of_prod(SampleList& list) {
 }
 void samples_of_position(SampleList& list) {
   auto attributes = [](int axis, bool keepdims) { return ReduceAttributes{{axis}, keepdims, {}, {}, {}}; };
-  list.add({{{3, 4}}}, view_of(attributes(1, false)))
-      .add({{{33, 7}}}, view_of(attributes(0, true)))
-      .add({{{2, 70, 5}}}, view_of(attributes(1, false)))
-      .add({{{300}}}, view_of(attributes(0, false)));
+  list.add({{{3, 4}}}, attributes(1, false))
+      .add({{{33, 7}}}, attributes(0, true))
+      .add({{{2, 70, 5}}}, attributes(1, false))
+      .add({{{300}}}, attributes(0, false));
 }
 void errors_of_reduce(ErrorList& list) {
   auto attributes = [](std::vector<int> axes) { return ReduceAttributes{std::move(axes), false, {}, {}, {}}; };
-  list.add("axis 2 is out of range", {{DType::f32, {3, 4}}}, view_of(attributes({2})))
-      .add("axis -3 is out of range", {{DType::f32, {3, 4}}}, view_of(attributes({-3})))
-      .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, view_of(attributes({1, 1})));
+  list.add("axis 2 is out of range", {{DType::f32, {3, 4}}}, attributes({2}))
+      .add("axis -3 is out of range", {{DType::f32, {3, 4}}}, attributes({-3}))
+      .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, attributes({1, 1}));
 }
 void errors_of_extreme(ErrorList& list) {
   errors_of_reduce(list);
   ReduceAttributes attributes{{0}, false, {}, {}, {}};
-  list.add("an empty axis has no largest or smallest element", {{DType::f32, {0, 4}}}, view_of(attributes));
+  list.add("an empty axis has no largest or smallest element", {{DType::f32, {0, 4}}}, attributes);
 }
 
 }  // namespace

@@ -13,9 +13,12 @@ namespace stet {
 /// How the elements of an operand are drawn; tests/ops/op_harness.h says it in C++, tests/oracle/make_values.py in
 /// Python.
 enum class Draw : std::uint8_t {
-  plain,    // within 2.1 of 0; integers within 100
-  factors,  // close to 1 in magnitude, so that products of many stay within the type
-  marks,    // 1 two times in three, otherwise 0
+  plain,     // within 2.1 of 0; integers within 100
+  factors,   // close to 1 in magnitude, so that products of many stay within the type
+  marks,     // 1 two times in three, otherwise 0
+  definite,  // the last two axes are symmetric matrices whose eigenvalues are positive
+  regular,   // the last two axes are matrices that are far from singular
+  ordered,   // plain, sorted along the last axis
 };
 
 struct SampleInput {
@@ -34,10 +37,11 @@ enum class Grows : std::uint8_t {
 
 /// How a floating result is rounded; the bounds of tests follow from it.
 enum class Rounding : std::uint8_t {
-  exact,      // elements move or are chosen
-  sums,       // terms are added up
-  products,   // factors are multiplied
-  functions,  // elementary functions of single elements
+  exact,          // elements move or are chosen
+  sums,           // terms are added up
+  products,       // factors are multiplied
+  functions,      // elementary functions of single elements
+  factorisation,  // of matrices: backward stable
 };
 
 struct Sample {
@@ -59,8 +63,14 @@ class SampleList {
     rounding_ = how;
     return *this;
   }
-  SampleList& add(std::vector<SampleInput> inputs, AttributesView attributes = {}) {
-    samples.push_back({std::move(inputs), Attributes(attributes), grows_, rounding_});
+  SampleList& add(std::vector<SampleInput> inputs) {
+    samples.push_back({std::move(inputs), {}, grows_, rounding_});
+    return *this;
+  }
+  /// `attributes`: the row's struct of them.
+  template <class T>
+  SampleList& add(std::vector<SampleInput> inputs, const T& attributes) {
+    samples.push_back({std::move(inputs), Attributes(view_of(attributes)), grows_, rounding_});
     return *this;
   }
   std::vector<Sample> samples;
@@ -83,8 +93,13 @@ struct ErrorSample {
 
 class ErrorList {
  public:
-  ErrorList& add(std::string message, std::vector<ErrorSample::Input> inputs, AttributesView attributes = {}) {
-    samples.push_back({std::move(message), std::move(inputs), Attributes(attributes)});
+  ErrorList& add(std::string message, std::vector<ErrorSample::Input> inputs) {
+    samples.push_back({std::move(message), std::move(inputs), {}});
+    return *this;
+  }
+  template <class T>
+  ErrorList& add(std::string message, std::vector<ErrorSample::Input> inputs, const T& attributes) {
+    samples.push_back({std::move(message), std::move(inputs), Attributes(view_of(attributes))});
     return *this;
   }
   std::vector<ErrorSample> samples;

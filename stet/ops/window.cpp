@@ -2,13 +2,24 @@
 #include "stet/compiler/lower.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
-#include "stet/cpu/convolution_step.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/table.h"
 
 namespace stet {
+
+#ifdef STET_DECLARATIONS
+struct Conv2DOptions {
+  std::vector<std::int64_t> strides = {1, 1};
+  /// true: as much zero padding as keeps ceil(size / stride) positions, as TensorFlow's "SAME"; false: none.
+  bool same_padding = false;
+  std::vector<std::int64_t> dilations = {1, 1};
+};
+/// Convolution of images [batch, height, width, channels] with a filter [height, width, channels, features].
+STET_API Tensor conv2d(In x, In filter, const Conv2DOptions& options = {});
+#endif
+
 namespace {
 
 constexpr const char* operand_names[] = {"x", "filter"};
@@ -19,12 +30,7 @@ struct Conv2DAttributes {
   std::vector<std::int64_t> strides = {1, 1}, dilations = {1, 1}, input_dilations = {1, 1};
   std::vector<Dim> low = {0, 0}, high = {0, 0};
   bool filter_may_be_empty = false;  // as the gradient of an empty result is
-  static constexpr auto fields() {
-    return std::tuple(field("strides", &Conv2DAttributes::strides), field("dilations", &Conv2DAttributes::dilations),
-                      field("input_dilations", &Conv2DAttributes::input_dilations),
-                      field("low", &Conv2DAttributes::low), field("high", &Conv2DAttributes::high),
-                      field("filter_may_be_empty", &Conv2DAttributes::filter_may_be_empty));
-  }
+  STET_ATTRIBUTES(strides, dilations, input_dilations, low, high, filter_may_be_empty)
 };
 
 Dim output_size(const Conv2DAttributes& a, const Shape& x, const Shape& filter, int axis, const Reason& reason) {
@@ -78,54 +84,42 @@ Place dilated(LowerCall& call, const Conv2DAttributes& a, Shape& shape, DType dt
   return to;
 }
 
-/// Patches of the (dilated, padded) input as rows [batch, out_h, out_w] x [kernel_h, kernel_w, channels], read through
-/// guards instead of a padded copy; then a matrix product with the filter. Patches live in a scratch block per chunk.
 void lower_conv2d(LowerCall& call) {
   const auto& a = call.attributes<Conv2DAttributes>();
-  DType dtype = call.in(0).dtype, computed = compute_type(dtype);
+  ConvolutionSpec spec;
+  spec.dtype = call.in(0).dtype;
+  DType computed = compute_type(spec.dtype);
   Shape shape = call.in(0).shape;
   const Shape &filter = call.in(1).shape, &out = call.out().shape;
-  Place x = dilated(call, a, shape, dtype);
-
-  Kernel patches;
-  patches.name = "patches";
-  for (const Dim& extent : {out[0], out[1], out[2], filter[0], filter[1], shape[3]})
-    patches.loops.push_back({extent, false});
-  const std::vector<Dim>& s = x.layout.strides;
-  Access read;
-  read.dtype = dtype;
-  read.buffer = x.buffer;
-  read.address.offset = x.layout.offset - a.low[0] * s[1] - a.low[1] * s[2];
-  read.address.strides = {s[0], s[1] * a.strides[0], s[2] * a.strides[1], s[1] * a.dilations[0], s[2] * a.dilations[1],
-                          s[3]};
-  read.guards = {{{Dim(0) - a.low[0], {0, a.strides[0], 0, a.dilations[0], 0, 0}}, shape[1]},
-                 {{Dim(0) - a.low[1], {0, 0, a.strides[1], 0, a.dilations[1], 0}}, shape[2]}};
-  patches.operands = {read};
-  patches.body = scalar::cast(operand(0, dtype), computed);
-  Dim depth = filter[0] * filter[1] * shape[3], rows = out[0] * out[1] * out[2];
+  Place x = dilated(call, a, shape, spec.dtype);
+  for (int axis : {0, 1}) {
+    auto at = static_cast<std::size_t>(axis);
+    spec.axes.push_back({.input = shape[axis + 1],
+                         .filter = filter[axis],
+                         .output = out[axis + 1],
+                         .low = a.low[at],
+                         .stride = a.strides[at],
+                         .dilation = a.dilations[at]});
+  }
+  spec.batch = shape[0];
+  spec.channels = shape[3];
+  spec.features = filter[3];
+  spec.input = x.buffer;
+  spec.input_layout = x.layout;
+  spec.input_extent = call.elements(x);
 
   Place weights = call.dense(1);
-  if (dtype != computed) {
+  if (spec.dtype != computed) {
     Place wide = call.temporary(computed, filter);
     Place operands[] = {weights};
-    DType dtypes[] = {dtype};
+    DType dtypes[] = {spec.dtype};
     AxisMap axes[] = {identity_axes(4)};
-    call.map(filter, operands, dtypes, axes, scalar::cast(operand(0, dtype), computed), wide, "widen");
+    call.map(filter, operands, dtypes, axes, scalar::cast(operand(0, spec.dtype), computed), wide, "widen");
     weights = wide;
   }
-  auto step = std::make_unique<cpu::ConvolutionStep>();
-  step->patches = std::move(patches);
-  step->rows = rows;
-  step->depth = depth;
-  step->features = filter[3];
-  step->computed = computed;
-  step->stored = dtype;
-  step->input = x.buffer;
-  step->input_extent = call.elements(x);
-  step->weights = weights.buffer;
-  step->result = call.result().buffer;
-  step->finish();
-  call.step(std::move(step));
+  spec.filter = weights.buffer;
+  spec.result = call.result().buffer;
+  call.step(call.target().convolution(std::move(spec)));
 }
 
 Tensor convolution(const Tensor& x, const Tensor& filter, const Conv2DAttributes& attributes) {
@@ -182,24 +176,24 @@ void samples_of_conv2d(SampleList& list) {
   dilated.low = {1, 1};
   dilated.high = {1, 1};
   list.rounded(Rounding::sums)
-      .add({{{2, 5, 6, 3}}, {{3, 3, 3, 4}}}, view_of(plain))
-      .add({{{1, 7, 8, 2}}, {{3, 2, 2, 5}}}, view_of(strided))
-      .add({{{2, 5, 5, 1}}, {{2, 3, 1, 3}}}, view_of(padded))
-      .add({{{1, 9, 6, 20}}, {{3, 3, 20, 2}}}, view_of(dilated))
-      .add({{{0, 5, 5, 2}}, {{3, 3, 2, 4}}}, view_of(plain))
-      .add({{{2, 1, 1, 3}}, {{1, 1, 3, 4}}}, view_of(plain));
+      .add({{{2, 5, 6, 3}}, {{3, 3, 3, 4}}}, plain)
+      .add({{{1, 7, 8, 2}}, {{3, 2, 2, 5}}}, strided)
+      .add({{{2, 5, 5, 1}}, {{2, 3, 1, 3}}}, padded)
+      .add({{{1, 9, 6, 20}}, {{3, 3, 20, 2}}}, dilated)
+      .add({{{0, 5, 5, 2}}, {{3, 3, 2, 4}}}, plain)
+      .add({{{2, 1, 1, 3}}, {{1, 1, 3, 4}}}, plain);
 }
 
 void errors_of_conv2d(ErrorList& list) {
   Conv2DAttributes plain, stuck;
   stuck.strides = {0, 1};
-  list.add("'x' has rank 3, not 4", {{DType::f32, {5, 5, 3}}, {DType::f32, {3, 3, 3, 4}}}, view_of(plain))
+  list.add("'x' has rank 3, not 4", {{DType::f32, {5, 5, 3}}, {DType::f32, {3, 3, 3, 4}}}, plain)
       .add("channels of 'x' and 'filter', 3 and 2 differ", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {3, 3, 2, 4}}},
-           view_of(plain))
-      .add("conv2d does not take i32", {{DType::i32, {1, 5, 5, 3}}, {DType::i32, {3, 3, 3, 4}}}, view_of(plain))
-      .add("stride", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {3, 3, 3, 4}}}, view_of(stuck))
-      .add("kernel", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {0, 3, 3, 4}}}, view_of(plain))
-      .add("", {{DType::f32, {1, 2, 2, 3}}, {DType::f32, {5, 5, 3, 4}}}, view_of(plain));
+           plain)
+      .add("conv2d does not take i32", {{DType::i32, {1, 5, 5, 3}}, {DType::i32, {3, 3, 3, 4}}}, plain)
+      .add("stride", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {3, 3, 3, 4}}}, stuck)
+      .add("kernel", {{DType::f32, {1, 5, 5, 3}}, {DType::f32, {0, 3, 3, 4}}}, plain)
+      .add("", {{DType::f32, {1, 2, 2, 3}}, {DType::f32, {5, 5, 3, 4}}}, plain);
 }
 
 }  // namespace

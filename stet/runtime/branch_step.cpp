@@ -9,7 +9,19 @@
 namespace stet {
 namespace {
 
-bool chosen(void* const* table, int condition) { return *static_cast<const unsigned char*>(table[condition]) != 0; }
+/// A scalar in a program's memory, as the host sees it.
+template <class T>
+T read(Device& device, const void* from) {
+  if (device.is_host()) return *static_cast<const T*>(from);
+  T value{};
+  device.copy_out(&value, from, sizeof value);
+  return value;
+}
+void write(Device& device, void* to, std::int64_t value) { device.copy_in(to, &value, sizeof value); }
+
+bool chosen(Device& device, void* const* table, int condition) {
+  return read<unsigned char>(device, table[condition]) != 0;
+}
 
 /// A program bound to its sizes, or what is wrong with them.
 struct Child {
@@ -27,10 +39,16 @@ Child bound(const Program& program, const Bindings& bindings) {
 
 class BoundBranch : public BoundStep {
  public:
-  BoundBranch(Child yes, Child no, int condition, const std::vector<int>& inputs, const std::vector<int>& results)
-      : yes_(std::move(yes)), no_(std::move(no)), condition_(condition), inputs_(inputs), results_(results) {}
+  BoundBranch(Device& device, Child yes, Child no, int condition, const std::vector<int>& inputs,
+              const std::vector<int>& results)
+      : device_(device),
+        yes_(std::move(yes)),
+        no_(std::move(no)),
+        condition_(condition),
+        inputs_(inputs),
+        results_(results) {}
   void run(void* const* table) const override {
-    const Child& child = chosen(table, condition_) ? yes_ : no_;
+    const Child& child = chosen(device_, table, condition_) ? yes_ : no_;
     if (child.problem) std::rethrow_exception(child.problem);
     ShortArray<void*, 16> inputs(inputs_.size()), results(results_.size());
     for (std::size_t i = 0; i < inputs_.size(); ++i) inputs[i] = table[inputs_[i]];
@@ -39,6 +57,7 @@ class BoundBranch : public BoundStep {
   }
 
  private:
+  Device& device_;
   Child yes_, no_;
   int condition_;
   std::vector<int> inputs_, results_;
@@ -50,35 +69,42 @@ class BoundSizes : public BoundStep {
     std::int64_t yes, no;
     int buffer;
   };
-  BoundSizes(int condition, std::vector<Size> sizes) : condition_(condition), sizes_(std::move(sizes)) {}
+  BoundSizes(Device& device, int condition, std::vector<Size> sizes)
+      : device_(device), condition_(condition), sizes_(std::move(sizes)) {}
   void run(void* const* table) const override {
-    bool yes = chosen(table, condition_);
-    for (const Size& size : sizes_) *static_cast<std::int64_t*>(table[size.buffer]) = yes ? size.yes : size.no;
+    bool yes = chosen(device_, table, condition_);
+    for (const Size& size : sizes_) write(device_, table[size.buffer], yes ? size.yes : size.no);
   }
 
  private:
+  Device& device_;
   int condition_;
   std::vector<Size> sizes_;
 };
 
 class BoundLateSizes : public BoundStep {
  public:
-  BoundLateSizes(Child yes, Child no, int condition, const std::vector<int>& inputs,
+  BoundLateSizes(Device& device, Child yes, Child no, int condition, const std::vector<int>& inputs,
                  const std::vector<BranchLateSizes::Size>& sizes)
-      : yes_(std::move(yes)), no_(std::move(no)), condition_(condition), inputs_(inputs), sizes_(sizes) {}
+      : device_(device),
+        yes_(std::move(yes)),
+        no_(std::move(no)),
+        condition_(condition),
+        inputs_(inputs),
+        sizes_(sizes) {}
   void run(void* const* table) const override {
-    const Child& child = chosen(table, condition_) ? yes_ : no_;
+    const Child& child = chosen(device_, table, condition_) ? yes_ : no_;
     if (child.problem) std::rethrow_exception(child.problem);
     ShortArray<void*, 16> inputs(inputs_.size());
     for (std::size_t i = 0; i < inputs_.size(); ++i) inputs[i] = table[inputs_[i]];
     std::vector<Buffer> results(child.program->result_count());
     std::vector<std::vector<std::int64_t>> found;
     child.program->run_late(inputs.data(), results.data(), found);
-    for (const BranchLateSizes::Size& size : sizes_)
-      *static_cast<std::int64_t*>(table[size.buffer]) = found[size.result][size.axis];
+    for (const BranchLateSizes::Size& size : sizes_) write(device_, table[size.buffer], found[size.result][size.axis]);
   }
 
  private:
+  Device& device_;
   Child yes_, no_;
   int condition_;
   std::vector<int> inputs_;
@@ -96,8 +122,8 @@ BranchLateSizes::BranchLateSizes(BranchPrograms programs, int condition, std::ve
 }
 
 std::unique_ptr<BoundStep> BranchLateSizes::bind(const Bindings& bindings) const {
-  return std::make_unique<BoundLateSizes>(bound(*programs_.yes, bindings), bound(*programs_.no, bindings), condition_,
-                                          inputs_, sizes_);
+  return std::make_unique<BoundLateSizes>(*programs_.yes->device, bound(*programs_.yes, bindings),
+                                          bound(*programs_.no, bindings), condition_, inputs_, sizes_);
 }
 
 std::string BranchLateSizes::str() const {
@@ -112,8 +138,8 @@ BranchStep::BranchStep(BranchPrograms programs, int condition, std::vector<int> 
 }
 
 std::unique_ptr<BoundStep> BranchStep::bind(const Bindings& bindings) const {
-  return std::make_unique<BoundBranch>(bound(*programs_.yes, bindings), bound(*programs_.no, bindings), condition_,
-                                       inputs_, results_);
+  return std::make_unique<BoundBranch>(*programs_.yes->device, bound(*programs_.yes, bindings),
+                                       bound(*programs_.no, bindings), condition_, inputs_, results_);
 }
 
 std::string BranchStep::str() const {
@@ -131,7 +157,8 @@ std::string BranchStep::str() const {
   return out;
 }
 
-BranchSizes::BranchSizes(int condition, std::vector<Size> sizes) : condition_(condition), sizes_(std::move(sizes)) {
+BranchSizes::BranchSizes(Device& device, int condition, std::vector<Size> sizes)
+    : device_(device), condition_(condition), sizes_(std::move(sizes)) {
   reads = {condition_};
   for (const Size& size : sizes_) writes.push_back(size.buffer);
 }
@@ -140,7 +167,7 @@ std::unique_ptr<BoundStep> BranchSizes::bind(const Bindings& bindings) const {
   std::vector<BoundSizes::Size> sizes;
   for (const Size& size : sizes_)
     sizes.push_back({size.yes.evaluate(bindings), size.no.evaluate(bindings), size.buffer});
-  return std::make_unique<BoundSizes>(condition_, std::move(sizes));
+  return std::make_unique<BoundSizes>(device_, condition_, std::move(sizes));
 }
 
 std::string BranchSizes::str() const { return text("sizes of a branch by buffer ", condition_, "\n"); }

@@ -35,11 +35,12 @@ class BranchSizes : public Step {
     Dim yes, no;
     int buffer;  // receives the chosen one, i64
   };
-  BranchSizes(int condition, std::vector<Size> sizes);
+  BranchSizes(Device& device, int condition, std::vector<Size> sizes);
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
 
  private:
+  Device& device_;
   int condition_;
   std::vector<Size> sizes_;
 };

@@ -527,6 +527,7 @@ inline void Allocator::release(Block* block) {
   if (block->size_class_ < 0) [[unlikely]] {
     if (block->release_foreign_) block->release_foreign_(block->foreign_context_);
     block->release_foreign_ = nullptr;
+    block->device_ = nullptr;
     block->size_class_ = 0;
     block->data_ = payload(block);
     give(this_cache(), block);
@@ -543,6 +544,12 @@ Buffer Buffer::allocate(std::size_t bytes) { return Buffer(Allocator::allocate(b
 
 Buffer Buffer::foreign(void* data, std::size_t bytes, void (*release)(void*), void* context) {
   return Buffer(Allocator::foreign(data, bytes, release, context));
+}
+
+Buffer Buffer::of_device(Device& device, void* data, std::size_t bytes, void (*release)(void*), void* context) {
+  Buffer out = foreign(data, bytes, release, context);
+  out.block_->device_ = &device;
+  return out;
 }
 
 void Buffer::release(Block* block) { Allocator::release(block); }

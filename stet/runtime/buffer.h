@@ -9,6 +9,8 @@
 
 namespace stet {
 
+class Device;
+
 /// A block of memory with a count of its holders. Data is aligned to 64 bytes; at least `bytes` are usable, and reading
 /// (not writing) up to 64 bytes past `bytes` never faults.
 class Block {
@@ -23,6 +25,7 @@ class Block {
   std::int32_t size_class_ = -1;  // -1: foreign memory, not from the cache
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  Device* device_ = nullptr;  // null: the host
   void (*release_foreign_)(void* context) = nullptr;
   void* foreign_context_ = nullptr;
 };
@@ -36,6 +39,8 @@ class Buffer {
   STET_API static Buffer allocate(std::size_t bytes);
   /// Memory of somebody else; `release(context)` runs when the last holder lets go.
   STET_API static Buffer foreign(void* data, std::size_t bytes, void (*release)(void*), void* context);
+  /// Memory of a device, which gives it back by release(context).
+  static Buffer of_device(Device& device, void* data, std::size_t bytes, void (*release)(void*), void* context);
 
   Buffer(const Buffer& other) : block_(other.block_) {
     if (block_) block_->holders_.fetch_add(1, std::memory_order_relaxed);
@@ -52,6 +57,8 @@ class Buffer {
   explicit operator bool() const { return block_ != nullptr; }
   std::byte* data() const { return block_->data(); }
   std::size_t bytes() const { return block_->bytes(); }
+  /// Whose memory it is; null: the host's.
+  Device* device() const { return block_->device_; }
   /// Memory of the library's own, whose only reference this is: it may be overwritten, and nobody will know.
   bool exclusive() const { return block_ && block_->size_class_ >= 0 && unique(); }
   /// This is the only reference.

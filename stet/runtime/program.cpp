@@ -1,7 +1,6 @@
 #include "stet/runtime/program.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
@@ -35,6 +34,11 @@ bool match(const Dim& dim, std::int64_t size, Bindings& bindings) {
     return *known == size;
   }
   return true;  // a polynomial: compared once every symbol has a value
+}
+
+/// Steps read constants and do not write them: the table of buffers is one for both, hence the cast.
+void* constant_memory(const ProgramBuffer& buffer) {
+  return buffer.memory ? static_cast<void*>(buffer.memory.data()) : const_cast<char*>(buffer.bytes.data());
 }
 
 bool equal_everywhere(const Dim& dim, std::int64_t size, const Bindings& bindings) {
@@ -191,7 +195,7 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
 void BoundProgram::run(void* const* inputs, Buffer* results) const {
   ShortArray<void*, 16> memory(result_bytes_.size());
   for (std::size_t r = 0; r < result_bytes_.size(); ++r) {
-    if (!results[r]) results[r] = Buffer::allocate(result_bytes_[r]);
+    if (!results[r]) results[r] = program_->device->allocate(result_bytes_[r]);
     memory[r] = results[r].data();
   }
   run_table(inputs, memory.data());
@@ -205,7 +209,7 @@ void BoundProgram::run_into(void* const* inputs, void* const* results) const {
   for (std::size_t r = 0; r < buffers.size(); ++r) {
     auto bytes = static_cast<std::size_t>(size_of(program_->results[r].dtype));
     for (std::int64_t size : sizes[r]) bytes *= static_cast<std::size_t>(size);
-    if (bytes > 0) std::memcpy(results[r], buffers[r].data(), bytes);
+    if (bytes > 0) program_->device->copy(results[r], buffers[r].data(), bytes);
   }
 }
 
@@ -218,11 +222,11 @@ void BoundProgram::run_table(void* const* inputs, void* const* results) const {
   for (; id < program.inputs.size(); ++id) table[id] = inputs[id];
   for (std::size_t r = 0; r < program.results.size(); ++r, ++id) table[id] = results[r];
   Buffer arena;
-  if (arena_bytes_ > 0) arena = Buffer::allocate(arena_bytes_);
+  if (arena_bytes_ > 0) arena = program.device->allocate(arena_bytes_);
   for (; id < count; ++id) {
     const ProgramBuffer& buffer = program.buffers[id];
     if (buffer.role == ProgramBuffer::constant)
-      table[id] = const_cast<char*>(buffer.bytes.data());
+      table[id] = constant_memory(buffer);
     else
       table[id] = arena_bytes_ > 0 ? arena.data() + offsets_[id] : nullptr;
   }
@@ -237,12 +241,11 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
   std::vector<Buffer> owned(program.buffers.size());
   std::copy(inputs, inputs + program.inputs.size(), table.begin());
   for (std::size_t id = 0; id < program.buffers.size(); ++id)
-    if (program.buffers[id].role == ProgramBuffer::constant)
-      table[id] = const_cast<char*>(program.buffers[id].bytes.data());
+    if (program.buffers[id].role == ProgramBuffer::constant) table[id] = constant_memory(program.buffers[id]);
   auto provide = [&](int number) {
     auto id = static_cast<std::size_t>(number);
     if (table[id]) return;
-    owned[id] = Buffer::allocate(byte_count(program.buffers[id].elements, program.buffers[id].dtype, bindings));
+    owned[id] = program.device->allocate(byte_count(program.buffers[id].elements, program.buffers[id].dtype, bindings));
     table[id] = owned[id].data();
   };
   // Checks of sizes that are not known yet: tested as soon as they are, before anything is read by them.
@@ -256,7 +259,9 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     step.bind(bindings)->run(table.data());
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
-      bindings.bind(size.symbol, *static_cast<const std::int64_t*>(table[static_cast<std::size_t>(size.buffer)]));
+      std::int64_t value = 0;
+      program.device->copy_out(&value, table[static_cast<std::size_t>(size.buffer)], sizeof value);
+      bindings.bind(size.symbol, value);
       std::erase_if(waiting, [&](const SizeCheck* check) { return test_if_known(*check, bindings); });
     }
   }

@@ -17,6 +17,7 @@
 #include "stet/base/shape.h"
 #include "stet/ir/op.h"
 #include "stet/runtime/buffer.h"
+#include "stet/runtime/device.h"
 
 namespace stet {
 
@@ -52,6 +53,7 @@ struct ProgramBuffer {
   DType dtype = DType::f32;
   Dim elements = 0;
   std::string bytes = {};  // of a constant
+  Buffer memory = {};      // of a constant: where a device other than the host reads it
 };
 
 struct ProgramInput {
@@ -83,6 +85,7 @@ class BoundProgram;
 
 class Program : public std::enable_shared_from_this<Program> {
  public:
+  Device* device = &Device::host();
   std::shared_ptr<SymbolScope> scope;
   std::vector<ProgramInput> inputs;
   std::vector<int> dim_symbols;  // symbols bound by integers that come with the call (sizes in attributes)

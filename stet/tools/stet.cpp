@@ -81,8 +81,8 @@ class Dump {
     for (const std::unique_ptr<Step>& step : program->steps) {
       if (wants("kernel")) std::cout << step->str();
       auto* kernel = dynamic_cast<cpu::KernelStep*>(step.get());
-      if (kernel && wants("llvm")) std::cout << cpu::ir_text(kernel->code());
-      if (kernel && wants("assembly")) std::cout << cpu::assembly_text(kernel->code());
+      if (kernel && wants("llvm")) std::cout << cpu::ir_text(kernel->code_requests()[0]);
+      if (kernel && wants("assembly")) std::cout << cpu::assembly_text(kernel->code_requests()[0]);
     }
   }
 

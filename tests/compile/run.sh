@@ -1,12 +1,12 @@
 #!/bin/sh
 # Compiles the programs in cases.txt and looks whether each does what its title says.
-#   run.sh <source folder> <compiler>
+#   run.sh <source folder> <compiler> <folder of generated headers>
 # A title is "=== compiles: name" or "=== fails: name: what the compiler must say" (a basic regular expression).
 set -eu
 source=$1 compiler=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-options="-std=c++20 -Wall -Wextra -I$source"
+options="-std=c++20 -Wall -Wextra -I$source -I$3"
 # The header once for all.
 printf '#include "stet/stet.h"\n' > "$folder/all.h"
 $compiler $options -x c++-header "$folder/all.h" -o "$folder/all.h.gch"

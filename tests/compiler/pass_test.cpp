@@ -354,8 +354,8 @@ TEST(FusedPrograms, AProductWithBiasAndReluIsOneGemmStep) {
     ASSERT_EQ(program->steps.size(), widening + 1) << program->str();
     auto* gemm = dynamic_cast<cpu::GemmStep*>(program->steps.back().get());
     ASSERT_NE(gemm, nullptr);
-    EXPECT_TRUE(gemm->spec.epilogue.expression.defined());
-    EXPECT_EQ(gemm->operands.size(), 1u);
+    EXPECT_TRUE(gemm->spec().epilogue.expression.defined());
+    EXPECT_EQ(gemm->spec().operands.size(), 1u);
     EXPECT_EQ(temporaries(*program), static_cast<int>(widening));
   }
 }

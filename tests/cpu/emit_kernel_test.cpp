@@ -401,9 +401,8 @@ TEST(EmitKernel, AStepReportsAWrongStrideAsOurBug) {
   // As if lowering had taken the wrong axis's stride.
   Kernel kernel =
       map_of(operand(0, f32), {{4, false}, {5, false}}, {memory(f32, 0, 0, {5, 4})}, memory(f32, 1, 0, {5, 1}));
-  KernelStep step(kernel, {0, 1});
-  step.buffer_extents = {20, 20};
-  step.set_code(shared_code(step.code()));
+  KernelStep step({kernel, {0, 1}, {20, 20}, {}});
+  step.hold_code(shared_code(step.code_requests()));
   GuardedMemory x = GuardedMemory::filled(f32, 20, small), y(f32, 20);
   void* table[] = {x.data(), y.data()};
   try {
@@ -420,9 +419,8 @@ TEST(EmitKernel, AStepReportsAWrongStrideAsOurBug) {
 
 TEST(EmitKernel, AStepReportsABadIndexAsAProblem) {
   Kernel kernel = gather_kernel(i64, 3, 4, 10, true);
-  KernelStep step(kernel, {0, 1, 2}, {{"indices", 10}});
-  step.buffer_extents = {3, 40, 12};
-  step.set_code(shared_code(step.code()));
+  KernelStep step({kernel, {0, 1, 2}, {3, 40, 12}, {{"indices", 10}}});
+  step.hold_code(shared_code(step.code_requests()));
   GuardedMemory indices = GuardedMemory::filled(i64, 3, [](std::int64_t i) { return i * 5; });
   GuardedMemory x = GuardedMemory::filled(f32, 40, small), y(f32, 12);
   void* table[] = {indices.data(), x.data(), y.data()};
@@ -445,11 +443,13 @@ TEST(EmitKernel, AStepHasAtMostSixteenBuffers) {
       buffers.push_back(i);
     }
     buffers.push_back(count);
-    return KernelStep(map_of(sum, {{9, false}}, operands, memory(f32, count, 0, {1})), buffers);
+    return KernelStep({map_of(sum, {{9, false}}, operands, memory(f32, count, 0, {1})),
+                       buffers,
+                       std::vector<Dim>(buffers.size(), Dim(9)),
+                       {}});
   };
   KernelStep most = with_operands(15);
-  most.buffer_extents.assign(16, Dim(9));
-  most.set_code(shared_code(most.code()));
+  most.hold_code(shared_code(most.code_requests()));
   Buffers buffers;
   for (int i = 0; i < 15; ++i)
     buffers.push_back(GuardedMemory::filled(f32, 9, [&](std::int64_t at) { return at + i; }));
@@ -465,12 +465,12 @@ TEST(EmitKernel, MoreElementsThanCanBeCountedIsAProblem) {
   std::int64_t huge = std::int64_t{1} << 40;
   Kernel kernel = map_of(operand(0, f32), {{huge, false}, {huge, false}}, {memory(f32, 0, 0, {0, 0})},
                          memory(f32, 1, 0, {huge, 1}));
-  KernelStep step(kernel, {0, 1});
+  KernelStep step({kernel, {0, 1}, {}, {}});
   EXPECT_THROW(step.bind(Bindings()), Problem);
   kernel.loops.insert(kernel.loops.begin(), {Dim(0), false});
   for (Access* access : {&kernel.operands[0], &kernel.result})
     access->address.strides.insert(access->address.strides.begin(), Dim(0));
-  KernelStep empty(kernel, {0, 1});
+  KernelStep empty({kernel, {0, 1}, {}, {}});
   EXPECT_NO_THROW(empty.bind(Bindings())->run(std::vector<void*>(2, nullptr).data()));
 }
 

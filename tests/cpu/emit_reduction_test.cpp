@@ -267,9 +267,8 @@ TEST(EmitReduction, LongReductionsAgainstDoublePrecision) {
         kernel.result = memory(f32, 2, 0, result);
         kernel.buffer_count = 3;
         set_checked_kernels(checked);
-        KernelStep step(kernel, {0, 1, 2});
-        step.buffer_extents = {all, kept, kept};
-        step.set_code(shared_code(step.code()));
+        KernelStep step({kernel, {0, 1, 2}, {all, kept, kept}, {}});
+        step.hold_code(shared_code(step.code_requests()));
         GuardedMemory x =
             GuardedMemory::filled(f32, all, [](std::int64_t i) { return std::sin(double(i % 99991)) + 0.1; });
         GuardedMemory factor = GuardedMemory::filled(f32, kept, [](std::int64_t i) { return i % 2 ? 0.5 : 2.0; });
@@ -311,9 +310,8 @@ TEST(EmitReduction, LongIntegerSumsWrapAndPositionsAreNotCut) {
   int count = 200000;
   for (Combine combine : {Combine::sum, Combine::product, Combine::argmax}) {
     Kernel kernel = reduction(combine, i32, 1, count, true);
-    KernelStep step(kernel, {0, 1});
-    step.buffer_extents = {count, 1};
-    step.set_code(shared_code(step.code()));
+    KernelStep step({kernel, {0, 1}, {count, 1}, {}});
+    step.hold_code(shared_code(step.code_requests()));
     Buffers buffers = memory_for(kernel, i32, 1, count, true, [](std::int64_t i) {
       return i == 150001 ? 2147483647.0 : double(i * 7919 % 2000003) + 1;
     });
@@ -337,9 +335,8 @@ TEST(EmitReduction, ABadIndexInALongReductionIsReported) {
   kernel.body = operand(1, f32);
   kernel.result = memory(f32, 2, 0, {0});
   kernel.buffer_count = 3;
-  KernelStep step(kernel, {0, 1, 2}, {{"indices", 10}});
-  step.buffer_extents = {n, 10, 1};
-  step.set_code(shared_code(step.code()));
+  KernelStep step({kernel, {0, 1, 2}, {n, 10, 1}, {{"indices", 10}}});
+  step.hold_code(shared_code(step.code_requests()));
   GuardedMemory indices =
       GuardedMemory::filled(i64, n, [](std::int64_t i) { return i == 77777 || i == 99999 ? 12 : 3; });
   GuardedMemory values = GuardedMemory::filled(f32, 10, small), sum(f32, 1);

@@ -58,7 +58,8 @@ TEST(GraphCall, ConditionsOfShapeAlgebraBecomeChecksOfTheGraph) {
   EXPECT_EQ(g.graph.type(y).str(), "f32[4,s // 4]");
   ASSERT_EQ(g.graph.checks.size(), 1u);
   EXPECT_EQ(g.graph.checks[0].fact.str(), "s % 4 == 0");
-  EXPECT_EQ(text(g.graph.checks[0].problem), "cannot reshape [{}] with {} elements to [{},{}]: {} is not divisible by {}");
+  EXPECT_EQ(text(g.graph.checks[0].problem),
+            "cannot reshape [{}] with {} elements to [{},{}]: {} is not divisible by {}");
   EXPECT_TRUE(g.scope->facts().empty());
 }
 
@@ -263,13 +264,7 @@ struct Sampler {
   std::vector<int> numbers = {1, 2};
   Expr body;
   AxisMap axes;
-  static constexpr auto fields() {
-    return std::tuple(field("number", &Sampler::number), field("flag", &Sampler::flag), field("real", &Sampler::real),
-                      field("dtype", &Sampler::dtype), field("name", &Sampler::name), field("dim", &Sampler::dim),
-                      field("shape", &Sampler::shape), field("dims", &Sampler::dims),
-                      field("numbers", &Sampler::numbers), field("body", &Sampler::body),
-                      field("axes", &Sampler::axes));
-  }
+  STET_ATTRIBUTES(number, flag, real, dtype, name, dim, shape, dims, numbers, body, axes)
 };
 
 TEST(Attributes, EqualityHashAndTextFollowEveryField) {

@@ -40,21 +40,35 @@ double largest(const Tensor& tensor) {
 }
 
 std::vector<Tensor> gradients_of(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
-                                 const Tensor& output, const Tensor& d) {
-  GradientCall gradient(op, inputs, attributes.view(), std::vector<Tensor>{output}, std::vector<Tensor>{d},
-                        std::vector<bool>(inputs.size(), true));
+                                 const std::vector<Tensor>& outputs, const std::vector<Tensor>& ds) {
+  GradientCall gradient(op, inputs, attributes.view(), outputs, ds, std::vector<bool>(inputs.size(), true));
   op.gradient(gradient);
   return gradient.results();
+}
+std::vector<Tensor> gradients_of(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+                                 const Tensor& output, const Tensor& d) {
+  return gradients_of(op, inputs, attributes, std::vector<Tensor>{output}, std::vector<Tensor>{d});
+}
+
+/// A direction for each floating result; undefined for the others, as tapes leave it.
+std::vector<Tensor> directions_like(const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> out;
+  for (std::size_t r = 0; r < outputs.size(); ++r)
+    out.push_back(is_floating(outputs[r].dtype()) ? direction_like(outputs[r], 77 + r) : Tensor());
+  return out;
+}
+bool any_floating(const std::vector<Tensor>& outputs) {
+  return std::ranges::any_of(outputs, [](const Tensor& output) { return is_floating(output.dtype()); });
 }
 
 /// <d, (f(x + h v) - f(x - h v)) / 2h> equals the sum of <gradient_k, v_k>, f run as a one-node graph.
 void check_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes) {
   OneNode graph(op, inputs, attributes);
-  Tensor output = graph.run(inputs, attributes);
-  ASSERT_TRUE(output.defined());
-  if (!is_floating(output.dtype())) return;
-  Tensor d = direction_like(output, 77);
-  std::vector<Tensor> gradients = gradients_of(op, inputs, attributes, output, d);
+  std::vector<Tensor> outputs = graph.run_all(inputs, attributes);
+  ASSERT_FALSE(outputs.empty());
+  if (!any_floating(outputs)) return;
+  std::vector<Tensor> ds = directions_like(outputs);
+  std::vector<Tensor> gradients = gradients_of(op, inputs, attributes, outputs, ds);
   std::vector<Tensor> up, down;
   double by_gradient = 0, scale = 1;
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -74,8 +88,11 @@ void check_gradient(const OpDef& op, const std::vector<Tensor>& inputs, const At
     by_gradient += inner_product(gradients[k], v);
     scale = std::max(scale, largest(gradients[k]) * std::sqrt(static_cast<double>(count_of(sizes_of(inputs[k])) + 1)));
   }
-  Tensor difference = (graph.run(up, attributes) - graph.run(down, attributes)) / (2 * step);
-  EXPECT_NEAR(by_gradient, inner_product(difference, d), tolerance * scale);
+  std::vector<Tensor> above = graph.run_all(up, attributes), below = graph.run_all(down, attributes);
+  double by_difference = 0;
+  for (std::size_t r = 0; r < ds.size(); ++r)
+    if (ds[r].defined()) by_difference += inner_product((above[r] - below[r]) / (2 * step), ds[r]);
+  EXPECT_NEAR(by_gradient, by_difference, tolerance * scale);
 }
 
 /// The same gradient in f32 and f64, at operands that f32 holds exactly.
@@ -87,11 +104,16 @@ void check_narrow_gradient(const OpDef& op, const std::vector<Tensor>& inputs, c
     narrow_inputs.push_back(floating ? cast(input, narrow) : input);
     wide_inputs.push_back(floating ? cast(narrow_inputs.back(), DType::f64) : input);
   }
-  Tensor narrow_output = eager(op, narrow_inputs, attributes), wide_output = eager(op, wide_inputs, attributes);
-  if (!is_floating(narrow_output.dtype())) return;
-  Tensor d = cast(direction_like(wide_output, 77), narrow);
-  std::vector<Tensor> got = gradients_of(op, narrow_inputs, attributes, narrow_output, d);
-  std::vector<Tensor> expected = gradients_of(op, wide_inputs, attributes, wide_output, cast(d, DType::f64));
+  std::vector<Tensor> narrow_outputs = eager_all(op, narrow_inputs, attributes);
+  std::vector<Tensor> wide_outputs = eager_all(op, wide_inputs, attributes);
+  if (!any_floating(narrow_outputs)) return;
+  std::vector<Tensor> narrow_ds, wide_ds;
+  for (const Tensor& d : directions_like(wide_outputs)) {
+    narrow_ds.push_back(d.defined() ? cast(d, narrow) : Tensor());
+    wide_ds.push_back(d.defined() ? cast(narrow_ds.back(), DType::f64) : Tensor());
+  }
+  std::vector<Tensor> got = gradients_of(op, narrow_inputs, attributes, narrow_outputs, narrow_ds);
+  std::vector<Tensor> expected = gradients_of(op, wide_inputs, attributes, wide_outputs, wide_ds);
   for (std::size_t k = 0; k < got.size(); ++k) {
     ASSERT_EQ(got[k].defined(), expected[k].defined());
     if (!got[k].defined()) continue;
@@ -210,8 +232,11 @@ std::vector<Tensor> sample_operands(const Sample& sample) {
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
     const SampleInput& input = sample.inputs[k];
     Domain domain = input.draw == Draw::factors ? Domain{0.7, 1.4} : Domain{-2, 2};
-    out.push_back(input.below >= 0
-                      ? make_tensor(DType::i64, drawn_values(static_cast<int>(k), DType::i64, input), input.sizes)
+    // Matrices keep what they were drawn for.
+    bool matrices = input.draw == Draw::definite || input.draw == Draw::regular;
+    DType type = input.below >= 0 ? DType::i64 : DType::f64;
+    out.push_back(input.below >= 0 || matrices
+                      ? make_tensor(type, drawn_values(static_cast<int>(k), type, input), input.sizes)
                       : values_from(domain, DType::f64, input.sizes, k + 20));
   }
   return out;
@@ -237,9 +262,10 @@ struct SecondOrder {
   std::vector<Tensor> gradients;  // of the operands, then of d; undefined where s does not depend on them
 };
 SecondOrder second_order(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
-                         const Tensor& d) {
+                         const std::vector<Tensor>& ds) {
   std::vector<Tensor> sources = inputs;
-  sources.push_back(d);
+  for (const Tensor& d : ds)
+    if (d.defined()) sources.push_back(d);
   GradientTape outer;
   for (const Tensor& source : sources)
     if (is_floating(source.dtype())) outer.watch(source);
@@ -248,7 +274,13 @@ SecondOrder second_order(const OpDef& op, const std::vector<Tensor>& inputs, con
     GradientTape inner;
     for (const Tensor& input : inputs)
       if (is_floating(input.dtype())) inner.watch(input);
-    Tensor output = sum(eager(op, inputs, attributes) * d);
+    std::vector<Tensor> outputs = eager_all(op, inputs, attributes);
+    Tensor output;
+    for (std::size_t r = 0; r < ds.size(); ++r) {
+      if (!ds[r].defined()) continue;
+      Tensor part = sum(outputs[r] * ds[r]);
+      output = output.defined() ? output + part : part;
+    }
     std::vector<Tensor> first = inner.gradient(output, inputs);
     for (std::size_t k = 0; k < first.size(); ++k) {
       if (!first[k].defined()) continue;
@@ -283,30 +315,38 @@ TEST_F(Gradient, SecondOrderOfEveryRow) {
         inputs = sample_operands(sample);
       }
       if (inputs.empty()) continue;
-      Tensor output = eager(*op, inputs, sample.attributes);
-      if (!is_floating(output.dtype())) continue;
+      std::vector<Tensor> outputs = eager_all(*op, inputs, sample.attributes);
+      if (!any_floating(outputs)) continue;
       SCOPED_TRACE(text(op->name, " ", sample_line(*op, sample)));
-      Tensor d = direction_like(output, 77);
-      SecondOrder at = second_order(*op, inputs, sample.attributes, d);
-      std::vector<Tensor> up = inputs, down = inputs;
+      std::vector<Tensor> ds = directions_like(outputs);
+      SecondOrder at = second_order(*op, inputs, sample.attributes, ds);
+      std::vector<Tensor> sources = inputs, up, down;
+      for (const Tensor& d : ds)
+        if (d.defined()) sources.push_back(d);
       double by_gradient = 0, scale = 1;
-      for (std::size_t k = 0; k <= inputs.size(); ++k) {
-        const Tensor& source = k < inputs.size() ? inputs[k] : d;
+      for (std::size_t k = 0; k < sources.size(); ++k) {
+        const Tensor& source = sources[k];
+        up.push_back(source);
+        down.push_back(source);
         if (!is_floating(source.dtype())) continue;
         Tensor v = direction_like(source, 90 + k);
-        if (k < inputs.size()) {
-          up[k] = (source + v * step).contiguous();
-          down[k] = (source - v * step).contiguous();
-        }
+        up[k] = (source + v * step).contiguous();
+        down[k] = (source - v * step).contiguous();
         if (k >= at.gradients.size() || !at.gradients[k].defined()) continue;  // zero
         EXPECT_EQ(sizes_of(at.gradients[k]), sizes_of(source)) << "operand " << k;
         by_gradient += inner_product(at.gradients[k], v);
         scale =
             std::max(scale, largest(at.gradients[k]) * std::sqrt(static_cast<double>(count_of(sizes_of(source)) + 1)));
       }
-      Tensor moved = direction_like(d, 90 + inputs.size()) * step;
-      double above = second_order(*op, up, sample.attributes, d + moved).value;
-      double below = second_order(*op, down, sample.attributes, d - moved).value;
+      auto value_at = [&](const std::vector<Tensor>& moved) {
+        std::vector<Tensor> operands(moved.begin(), moved.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
+        std::vector<Tensor> weights(ds.size());
+        std::size_t next = inputs.size();
+        for (std::size_t r = 0; r < ds.size(); ++r)
+          if (ds[r].defined()) weights[r] = moved[next++];
+        return second_order(*op, operands, sample.attributes, weights).value;
+      };
+      double above = value_at(up), below = value_at(down);
       EXPECT_NEAR(by_gradient, (above - below) / (2 * step), 1e-5 * scale);
       if (HasFailure()) return;
     }

@@ -36,9 +36,9 @@ DType map_type(const OpDef& row) { return row.dtypes.result == DTypeRule::logica
 /// The result with one thread and with two, and (of the graph's program) again with two.
 void expect_threads_agree(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
   set_thread_count(1);
-  Tensor alone = eager(op, inputs, attributes);
+  std::vector<Tensor> alone = eager_all(op, inputs, attributes);
   set_thread_count(2);
-  Tensor together = eager(op, inputs, attributes), again = eager(op, inputs, attributes);
+  std::vector<Tensor> together = eager_all(op, inputs, attributes), again = eager_all(op, inputs, attributes);
   EXPECT_TRUE(same_bits(alone, together));
   EXPECT_TRUE(same_bits(alone, again));
 }
@@ -197,17 +197,17 @@ void expect_layouts_agree(const OpDef& op, const std::vector<Tensor>& inputs, co
       views.push_back(layout(input));
       dense.push_back(views.back().contiguous());
     }
-    Tensor expected = eager(op, dense, attributes);
-    EXPECT_TRUE(same_bits(eager(op, views, attributes), expected));
-    EXPECT_TRUE(same_bits(OneNode(op, views, attributes).run(views, attributes), expected)) << "as a graph";
+    std::vector<Tensor> expected = eager_all(op, dense, attributes);
+    EXPECT_TRUE(same_bits(eager_all(op, views, attributes), expected));
+    EXPECT_TRUE(same_bits(OneNode(op, views, attributes).run_all(views, attributes), expected)) << "as a graph";
     // One operand of each.
     if (inputs.size() > 1) {
       std::vector<Tensor> mixed = views;
       mixed[0] = dense[0];
-      EXPECT_TRUE(same_bits(eager(op, mixed, attributes), expected)) << "the first operand dense";
+      EXPECT_TRUE(same_bits(eager_all(op, mixed, attributes), expected)) << "the first operand dense";
     }
     CheckedKernels checked;
-    EXPECT_TRUE(same_bits(eager(op, views, attributes), expected)) << "in checked code";
+    EXPECT_TRUE(same_bits(eager_all(op, views, attributes), expected)) << "in checked code";
   }
 }
 

@@ -123,6 +123,14 @@ inline testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
   return testing::AssertionSuccess();
 }
 
+inline testing::AssertionResult same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " results and " << b.size();
+  for (std::size_t r = 0; r < a.size(); ++r)
+    if (testing::AssertionResult same = same_bits(a[r], b[r]); !same)
+      return a.size() == 1 ? same : testing::AssertionFailure() << "result " << r << ": " << same.message();
+  return testing::AssertionSuccess();
+}
+
 // --- distances
 
 struct FloatFormat {
@@ -194,7 +202,31 @@ inline double drawn_from(const Domain& domain, std::uint64_t bits) {
   return domain.without_zero && std::abs(x) < 0.5 ? std::copysign(0.5 + std::abs(x), x) : x;
 }
 
+/// Matrices of multiples of 1/64, which every floating type of linear algebra holds exactly: b b' + n (definite), or b
+/// with n added along the diagonal (regular).
+inline Values drawn_matrices(int operand, const SampleInput& input) {
+  std::int64_t rows = input.sizes[input.sizes.size() - 2], columns = input.sizes.back();
+  Values b, out;
+  for (std::int64_t i = 0; i < count_of(input.sizes); ++i)
+    b.push_back(
+        (static_cast<Value>(drawn(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(operand)) % 9) - 4) / 8);
+  std::int64_t matrices = rows * columns > 0 ? count_of(input.sizes) / (rows * columns) : 0;
+  for (std::int64_t matrix = 0; matrix < matrices; ++matrix)
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        auto at = [&](std::int64_t row, std::int64_t column) {
+          return b[static_cast<std::size_t>((matrix * rows + row) * columns + column)];
+        };
+        Value value = input.draw == Draw::regular ? at(i, j) : 0;
+        if (input.draw == Draw::definite)
+          for (std::int64_t k = 0; k < columns; ++k) value += at(i, k) * at(j, k);
+        out.push_back(i == j ? value + static_cast<Value>(columns) : value);
+      }
+  return out;
+}
+
 inline Values drawn_values(int operand, DType dtype, const SampleInput& input) {
+  if (input.draw == Draw::definite || input.draw == Draw::regular) return drawn_matrices(operand, input);
   Values out;
   std::int64_t count = count_of(input.sizes);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -204,6 +236,9 @@ inline Values drawn_values(int operand, DType dtype, const SampleInput& input) {
     else
       out.push_back(drawn_element(input.draw, i, operand, dtype, count));
   }
+  if (input.draw == Draw::ordered && count > 0)
+    for (auto line = out.begin(); line != out.end(); line += input.sizes.back())
+      std::sort(line, line + input.sizes.back());
   return out;
 }
 
@@ -255,7 +290,7 @@ inline std::string sample_line(const OpDef& row, const Sample& sample) {
     if (&input != &sample.inputs.front()) sizes += ";";
     sizes += joined(input.sizes, ",");
     if (input.below >= 0) sizes += text(":", input.below);
-    static constexpr const char* draws[] = {"", "~factors", "~marks"};
+    static constexpr const char* draws[] = {"", "~factors", "~marks", "~definite", "~regular", "~ordered"};
     sizes += draws[static_cast<int>(input.draw)];
   }
   return text("sample ", row.name, " ", sizes, " | ", sample.attributes.str());
@@ -263,6 +298,15 @@ inline std::string sample_line(const OpDef& row, const Sample& sample) {
 
 // --- calls
 
+inline std::vector<Tensor> eager_all(const OpDef& row, const std::vector<Tensor>& inputs,
+                                     const Attributes& attributes = {}, Where where = Where::here()) {
+  std::vector<In> operands;
+  for (const Tensor& input : inputs) operands.emplace_back(input, where);
+  std::vector<Tensor> results(row.result_count());
+  call_into(row, operands, attributes.view(), results);
+  return results;
+}
+/// Of a row with one result.
 inline Tensor eager(const OpDef& row, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
                     Where where = Where::here()) {
   std::vector<In> operands;
@@ -298,7 +342,7 @@ class OneNode {
       dim_symbols.push_back(*symbol.as_symbol());
       return value < 0 ? Dim(0) - symbol : symbol;
     });
-    graph_.results = {graph_.add_call(row, ids, symbolic, Where::here())};
+    graph_.results = graph_.add_parts(graph_.add_call(row, ids, symbolic, Where::here()));
     std::vector<ProgramInput> asked;
     for (ValueId id : graph_.inputs)
       asked.push_back(
@@ -311,6 +355,11 @@ class OneNode {
 
   /// Undefined if the program is for other sizes.
   Tensor run(const std::vector<Tensor>& inputs, const Attributes& attributes = {}) const {
+    std::vector<Tensor> results = run_all(inputs, attributes);
+    return results.empty() ? Tensor() : results[0];
+  }
+  /// All results; none if the program is for other sizes.
+  std::vector<Tensor> run_all(const std::vector<Tensor>& inputs, const Attributes& attributes = {}) const {
     std::vector<ConcreteInput> concrete;
     std::vector<void*> memory;
     for (const Tensor& input : inputs) {
@@ -324,16 +373,20 @@ class OneNode {
       return dim;
     });
     std::optional<Bindings> bindings = program_->accepts(concrete, dims);
-    if (!bindings) return Tensor();
+    if (!bindings) return {};
     std::shared_ptr<const BoundProgram> bound = program_->bind(std::move(*bindings));
-    Buffer buffer;
+    std::vector<Buffer> buffers(bound->result_count());
+    std::vector<std::vector<std::int64_t>> sizes;
     if (bound->has_late_sizes()) {
-      std::vector<std::vector<std::int64_t>> sizes;
-      bound->run_late(memory.data(), &buffer, sizes);
-      return dense_tensor(bound->result_type(), sizes[0], std::move(buffer));
+      bound->run_late(memory.data(), buffers.data(), sizes);
+    } else {
+      bound->run(memory.data(), buffers.data());
+      sizes = bound->result_sizes();
     }
-    bound->run(memory.data(), &buffer);
-    return dense_tensor(bound->result_type(), bound->result_sizes()[0], std::move(buffer));
+    std::vector<Tensor> out;
+    for (std::size_t r = 0; r < buffers.size(); ++r)
+      out.push_back(dense_tensor(bound->result_type(r), sizes[r], std::move(buffers[r])));
+    return out;
   }
 
   std::string str() const { return graph_.str() + program_->str(); }

@@ -1,4 +1,4 @@
-// The stored reference values: tests/oracle/values.txt, written by tests/oracle/make_values.py.
+// The stored reference values, tests/oracle/values.txt and values/*.txt, written by tests/oracle/make_values.py.
 #pragma once
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +17,9 @@ inline std::filesystem::path oracle_folder() {
   return std::filesystem::path(__FILE__).parent_path().parent_path() / "oracle";
 }
 
+/// What stands before the names of a result's lines: nothing for the first, "1:" for the second.
+inline std::string result_prefix(std::size_t result) { return result == 0 ? std::string() : text(result, ":"); }
+
 /// A block of the file: its lines by their first word.
 class OracleBlock {
  public:
@@ -33,9 +36,9 @@ class OracleBlock {
     }
     return out;
   }
-  Sizes shape() const {
+  Sizes shape(std::size_t result = 0) const {
     Sizes out;
-    std::istringstream parts(lines.at("shape"));
+    std::istringstream parts(lines.at(result_prefix(result) + "shape"));
     for (std::string part; std::getline(parts, part, ',');) out.push_back(std::stoll(part));
     return out;
   }
@@ -54,7 +57,11 @@ class Oracle {
 
  private:
   Oracle() {
-    std::ifstream file(oracle_folder() / "values.txt");
+    read(oracle_folder() / "values.txt");
+    for (const auto& entry : std::filesystem::directory_iterator(oracle_folder() / "values")) read(entry.path());
+  }
+  void read(const std::filesystem::path& path) {
+    std::ifstream file(path);
     OracleBlock* block = nullptr;
     for (std::string line; std::getline(file, line);) {
       std::string word = line.substr(0, line.find(' '));

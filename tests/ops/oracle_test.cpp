@@ -27,7 +27,8 @@ bool takes(const OpDef& row, DType dtype) {
 }
 
 constexpr const char* how_to_make =
-    "\nWrite the reference of a new row in tests/oracle/make_values.py, then make the values as its header says.";
+    "\nWrite the reference of a new row in tests/oracle/rows/ (of a map in make_values.py), then make the values as "
+    "its header says.";
 
 TEST(OracleFile, HasValuesForEveryRow) {
   const Oracle& oracle = Oracle::instance();
@@ -51,7 +52,7 @@ TEST(OracleFile, HasValuesForEveryRow) {
 
 /// Writes the table for make_values.py. Not a test: run it by hand when rows change.
 TEST(OracleFile, DISABLED_WriteRows) {
-  std::ofstream file(oracle_folder() / "rows.txt");
+  std::ofstream file(std::getenv("STET_ROWS_FILE"));
   std::string last;
   for (const OpDef* row : all_rows()) {
     if (row->kind == Kind::map && row->dtypes.result != DTypeRule::fixed) file << map_line(*row) << "\n";

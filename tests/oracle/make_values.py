@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes values.txt: what every row of the op table must compute, from NumPy and SciPy in double precision or better.
+"""Writes values.txt and values/*.txt: what every row of the op table must compute, from NumPy and SciPy in double precision or better.
 
 The tests read the stored file and never run this script. Run it when rows or samples change, with Debian's
 python3-numpy and python3-scipy:
 
     make oracle
 
-rows.txt is the op table as the tests see it: one line per map, cast and sample. Where a result does not depend on
+It is given the op table as the tests see it: one line per map, cast and sample. The references of structured rows stand in
+rows/*.py, one file of them for one of stet/ops/*.cpp (tests/oracle/oracle.py says how they are written); the oldest, and
+those of maps, stand here. Where a result does not depend on
 rounding (data that only moves), one list of source positions serves all types. Inputs of samples are not stored: they
 come from `drawn`, which tests/ops/op_harness.h repeats. Everything here is written anew, from the definitions in
 docs/numbers.md and the rows' summaries; no code is shared with the engine.
@@ -19,6 +21,8 @@ import sys
 
 import numpy as np
 import scipy.special
+
+import oracle
 
 INTEGERS = {"bool": (0, 1), "u8": (0, 255), "i8": (-128, 127), "i16": (-(2**15), 2**15 - 1),
             "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
@@ -400,6 +404,14 @@ def parse_sizes(text):
     return operands
 
 
+def drawn_matrices(sizes, operand, draw):
+    """Symmetric matrices with positive eigenvalues ("definite"), or far from singular ("regular"), of multiples of 1/64."""
+    count = math.prod(sizes)
+    b = np.array([(drawn(i, operand) % 9 - 4) / 8 for i in range(count)]).reshape(sizes)
+    product = b @ np.swapaxes(b, -1, -2) if draw == "definite" else b
+    return product + sizes[-1] * np.eye(sizes[-2], sizes[-1])
+
+
 def parse_attributes(text):
     """"axes=[0,1], keepdims=true" -> {"axes": [0, 1], "keepdims": True}"""
     out = {}
@@ -422,9 +434,12 @@ def operand_arrays(operands, dtype):
         if below >= 0:
             values = [drawn(i, k) % below if below else 0 for i in range(count)]
             arrays.append(np.array(values, dtype=np.int64).reshape(sizes))
+        elif draw in ("definite", "regular"):
+            arrays.append(drawn_matrices(sizes, k, draw))
         else:
-            values = [drawn_element(draw, i, k, dtype, count) for i in range(count)]
-            arrays.append(np.array(values, dtype=object if dtype in INTEGERS else np.float64).reshape(sizes))
+            values = [drawn_element("" if draw == "ordered" else draw, i, k, dtype, count) for i in range(count)]
+            array = np.array(values, dtype=object if dtype in INTEGERS else np.float64).reshape(sizes)
+            arrays.append(np.sort(array, -1) if draw == "ordered" else array)
     return arrays
 
 
@@ -553,10 +568,33 @@ def values_line(name, array):
     return f"{name} " + " ".join(written(v) for v in flat)
 
 
+def write_results(out, results, name, shapes=True):
+    """All results of a row: the lines of the second begin with "1:"."""
+    for number, result in enumerate(results):
+        which = f"{number}:" if number else ""
+        if shapes:
+            out.append(f"{which}shape " + ",".join(map(str, result.shape)))
+        out.append(values_line(which + name, result))
+
+
+def write_listed_sample(out, reference, operands, a):
+    """A row with its reference in rows/*.py."""
+    if reference.moves:
+        write_results(out, reference(source_positions(operands), a), "source")
+        return
+    for number, dtype in enumerate(reference.types):
+        write_results(out, reference(operand_arrays(operands, dtype), a), dtype, shapes=number == 0)
+
+
 def write_sample(out, line):
     head, _, attribute_text = line.partition(" | ")
     _, row, sizes = (head + " ").split(" ")[:3]
     operands, a = parse_sizes(sizes), parse_attributes(attribute_text)
+    if row in oracle.ROWS:
+        listed = LISTED.setdefault(oracle.ROWS[row].module, [HEADER])
+        listed.append(line)
+        write_listed_sample(listed, oracle.ROWS[row], operands, a)
+        return
     out.append(line)
     positions = moved(row, source_positions(operands), a)
     if positions is not None:
@@ -767,16 +805,22 @@ def write_random(out):
             out.append("= " + " ".join(str(randint(seed, i, low, high)) for i in range(40)))
 
 
+HEADER = "# Written by make_values.py. Do not edit."
+LISTED = {}  # by the module of their references: lines of values/<module>.txt
+
+
 def main():
     rows = open(sys.argv[1], encoding="utf-8").read().splitlines()
-    out = ["# Written by make_values.py from rows.txt. Do not edit."]
+    out = [HEADER]
+    oracle.load_rows()
     writers = {"map": write_map, "cast": write_cast, "sample": write_sample}
     for line in rows:
         writers[line.split()[0]](out, line)
     write_composites(out)
     write_random(out)
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        file.write("\n".join(out) + "\n")
+    for name, lines in [("values", out)] + [("values/" + name, lines) for name, lines in LISTED.items()]:
+        with open(f"{sys.argv[2]}/{name}.txt", "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
 
 
 main()

@@ -1,4 +1,4 @@
-#include "stet/runtime/positions_step.h"
+#include "stet/cpu/positions_step.h"
 
 #include <utility>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 
-namespace stet {
+namespace stet::cpu {
 namespace {
 
 class BoundPositions : public BoundStep {
@@ -33,15 +33,15 @@ class BoundPositions : public BoundStep {
 
 }  // namespace
 
-PositionsStep::PositionsStep(int flags, int positions, Shape shape) : shape_(std::move(shape)) {
-  reads = {flags};
-  writes = {positions};
+PositionsStep::PositionsStep(PositionsSpec spec) : spec_(std::move(spec)) {
+  reads = {spec_.flags};
+  writes = {spec_.positions};
 }
 
 std::unique_ptr<BoundStep> PositionsStep::bind(const Bindings& bindings) const {
-  return std::make_unique<BoundPositions>(reads[0], writes[0], shape_.evaluate(bindings));
+  return std::make_unique<BoundPositions>(spec_.flags, spec_.positions, spec_.shape.evaluate(bindings));
 }
 
-std::string PositionsStep::str() const { return text("positions of non-zero elements in ", shape_, "\n"); }
+std::string PositionsStep::str() const { return text("positions of non-zero elements in ", spec_.shape, "\n"); }
 
-}  // namespace stet
+}  // namespace stet::cpu

@@ -1,0 +1,79 @@
+// The CPU as a Target and a Device: the first of both.
+#include <cstring>
+
+#include "stet/cpu/convolution_step.h"
+#include "stet/cpu/gemm_step.h"
+#include "stet/cpu/kernel_step.h"
+#include "stet/cpu/positions_step.h"
+#include "stet/runtime/device.h"
+#include "stet/runtime/target.h"
+
+namespace stet::cpu {
+namespace {
+
+class CpuTarget : public Target {
+ public:
+  std::unique_ptr<Step> kernel(KernelLaunch launch) const override {
+    return std::make_unique<KernelStep>(std::move(launch));
+  }
+  std::unique_ptr<Step> contraction(ContractionSpec spec) const override {
+    return std::make_unique<GemmStep>(std::move(spec));
+  }
+  std::unique_ptr<Step> convolution(ConvolutionSpec spec) const override {
+    return std::make_unique<ConvolutionStep>(std::move(spec));
+  }
+  std::unique_ptr<Step> positions(PositionsSpec spec) const override {
+    return std::make_unique<PositionsStep>(std::move(spec));
+  }
+
+  bool contracts(DType dtype) const override { return dtype == DType::f32 || dtype == DType::f64; }
+
+  /// One request for all of them: what is missing is compiled on several threads.
+  void provide_code(std::span<Step* const> steps) const override {
+    std::vector<CodeRequest> requests;
+    std::vector<CodeStep*> owners;
+    std::vector<std::size_t> ends;
+    for (Step* step : steps)
+      if (auto* owner = dynamic_cast<CodeStep*>(step)) {
+        for (CodeRequest& request : owner->code_requests()) requests.push_back(std::move(request));
+        owners.push_back(owner);
+        ends.push_back(requests.size());
+      }
+    std::vector<Code> code = shared_code(requests);
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      owners[i]->hold_code(
+          {code.begin() + static_cast<std::ptrdiff_t>(begin), code.begin() + static_cast<std::ptrdiff_t>(ends[i])});
+      begin = ends[i];
+    }
+  }
+  std::uint64_t mode() const override { return checked_kernels(); }
+};
+
+class CpuDevice : public Device {
+ public:
+  const char* name() const override { return "cpu"; }
+  const Target& target() const override { return target_; }
+  Buffer allocate(std::size_t bytes) override { return Buffer::allocate(bytes); }
+  void copy_in(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
+  void copy_out(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void wait() override {}  // a program has run when its call returns
+
+ private:
+  CpuTarget target_;
+};
+
+}  // namespace
+}  // namespace stet::cpu
+
+namespace stet {
+
+Device& Device::host() {
+  static Device* const device = new cpu::CpuDevice;  // never destroyed: see base/thread_end.h
+  return *device;
+}
+
+}  // namespace stet

@@ -1,0 +1,45 @@
+"""How references of structured rows are written: in tests/oracle/rows/<file>.py, for the rows of stet/ops/<file>.cpp.
+
+    from oracle import row
+
+    @row("cumsum", types=["u8", "i64", "f16", "bf16", "f32", "f64"])
+    def cumsum(x, axis, exclusive, reverse):
+        ...
+
+The function is given the operands (integers as objects, so that nothing wraps; floating ones in double) and the row's
+attributes by name, and returns an array, or a tuple of them for a row with several results. `types` are those that the row
+takes: "i64" stands for all signed integers, which draw the same numbers. With moves=True the elements are only moved: the
+function is run once, on the positions of elements, and serves all types.
+"""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+
+ALL = ["bool", "u8", "i64", "f16", "bf16", "f32", "f64"]
+NUMBERS = ALL[1:]
+FLOATING = ["f16", "bf16", "f32", "f64"]
+ROWS = {}
+
+
+class Reference:
+    def __init__(self, function, types, moves, module):
+        self.function, self.types, self.moves, self.module = function, types, moves, module
+
+    def __call__(self, operands, attributes):
+        results = self.function(*operands, **attributes)
+        return [np.asarray(r) for r in (results if isinstance(results, tuple) else (results,))]
+
+
+def row(name, types=ALL, moves=False):
+    def keep(function):
+        ROWS[name] = Reference(function, types, moves, function.__module__)
+        return function
+    return keep
+
+
+def load_rows():
+    for path in sorted((pathlib.Path(__file__).parent / "rows").glob("*.py")):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))

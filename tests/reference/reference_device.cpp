@@ -1,0 +1,429 @@
+#include "tests/reference/reference_device.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "stet/base/dim_inside.h"
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/runtime/target.h"
+
+namespace stet {
+namespace {
+
+// --- memory
+
+/// Added to real addresses: the sum is no address of any process.
+constexpr std::uintptr_t hidden = std::uintptr_t{1} << 62;
+void* hide(void* real) { return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(real) + hidden); }
+std::byte* real(const void* address) {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(address) - hidden);
+}
+
+/// Elements of one type in a device's buffer. Every access is tested against the buffer's extent.
+class Elements {
+ public:
+  Elements(const void* address, DType dtype, std::int64_t extent)
+      : data_(real(address)), dtype_(dtype), extent_(extent) {}
+  ScalarValue operator[](std::int64_t at) const {
+    ScalarBits bits = 0;
+    std::memcpy(&bits, place(at), width());
+    return value_of(bits, dtype_);
+  }
+  void set(std::int64_t at, ScalarValue value) const {
+    ScalarBits bits = bits_of(value, dtype_);
+    std::memcpy(place(at), &bits, width());
+  }
+  DType dtype() const { return dtype_; }
+
+ private:
+  std::size_t width() const { return static_cast<std::size_t>(size_of(dtype_)); }
+  std::byte* place(std::int64_t at) const {
+    if (at < 0 || at >= extent_) throw InternalError(text("element ", at, " of ", extent_, " is accessed"));
+    return data_ + static_cast<std::size_t>(at) * width();
+  }
+  std::byte* data_;
+  DType dtype_;
+  std::int64_t extent_;
+};
+
+// --- steps
+
+/// What a step does when its sizes are known.
+using Action = std::function<void(void* const* table, const Bindings& bindings)>;
+
+class ReferenceStep : public Step {
+ public:
+  ReferenceStep(std::string description, std::vector<int> read, std::vector<int> written, Action action)
+      : description_(std::move(description)), action_(std::move(action)) {
+    reads = std::move(read);
+    writes = std::move(written);
+  }
+  std::unique_ptr<BoundStep> bind(const Bindings& bindings) const override {
+    return std::make_unique<Bound>(action_, bindings);
+  }
+  std::string str() const override { return description_; }
+
+ private:
+  struct Bound : BoundStep {
+    Bound(const Action& a, const Bindings& b) : action(a), bindings(b) {}
+    void run(void* const* table) const override { action(table, bindings); }
+    Action action;
+    Bindings bindings;
+  };
+  std::string description_;
+  Action action_;
+};
+
+using Index = std::vector<std::int64_t>;
+
+/// Every position of a box, the last index fastest.
+void for_each(const Index& sizes, const std::function<void(const Index&)>& f) {
+  for (std::int64_t size : sizes)
+    if (size == 0) return;
+  Index index(sizes.size(), 0);
+  while (true) {
+    f(index);
+    std::size_t axis = sizes.size();
+    while (axis > 0 && ++index[axis - 1] == sizes[axis - 1]) index[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+// --- kernels
+
+/// ir/kernel.h's meaning of a kernel.
+class KernelRun {
+ public:
+  KernelRun(const KernelLaunch& launch, void* const* table, const Bindings& bindings)
+      : launch_(launch), kernel_(launch.kernel), table_(table), bindings_(bindings) {}
+
+  void run() {
+    Index kept, reduced;
+    for (const Loop& loop : kernel_.loops) {
+      std::int64_t extent = loop.extent.evaluate(bindings_);
+      kept.push_back(loop.reduced ? 1 : extent);
+      reduced.push_back(loop.reduced ? extent : 1);
+    }
+    for_each(kept, [&](const Index& position) {
+      start();
+      for_each(reduced, [&](const Index& inner) {
+        Index at = position;
+        for (std::size_t i = 0; i < at.size(); ++i) at[i] += inner[i];
+        take(evaluate(kernel_.body, loaded(kernel_.operands, at), at, true), at);
+      });
+      store(position);
+    });
+  }
+
+ private:
+  std::int64_t at(const Affine& affine, const Index& index) const {
+    std::int64_t out = affine.offset.evaluate(bindings_);
+    for (std::size_t i = 0; i < affine.strides.size(); ++i) out += affine.strides[i].evaluate(bindings_) * index[i];
+    return out;
+  }
+  Elements elements(const Access& access) const {
+    auto buffer = static_cast<std::size_t>(access.buffer);
+    return {table_[launch_.buffers[buffer]], access.dtype, launch_.buffer_extents[buffer].evaluate(bindings_)};
+  }
+  std::int64_t address(const Access& access, const Index& index) const {
+    std::int64_t out = at(access.address, index);
+    for (const Indirection& moved : access.indirections) {
+      const Access& by = kernel_.operands[static_cast<std::size_t>(moved.operand)];
+      std::int64_t value = load(by, index).integer, extent = moved.extent.evaluate(bindings_);
+      if (value < 0 || value >= extent) {
+        const KernelCheck& check = launch_.checks[static_cast<std::size_t>(moved.check - 1)];
+        std::int64_t position = 0;
+        for (std::size_t i = 0; i < index.size(); ++i)
+          if (!by.address.strides[i].is_constant(0))
+            position = position * kernel_.loops[i].extent.evaluate(bindings_) + index[i];
+        throw_failed_check(check, {moved.check, value, position}, check.extent.evaluate(bindings_));
+      }
+      out += moved.stride.evaluate(bindings_) * value;
+    }
+    return out;
+  }
+  ScalarValue load(const Access& access, const Index& index) const {
+    if (access.source == Access::number)
+      return convert({.integer = access.address.offset.evaluate(bindings_)}, DType::i64, access.dtype);
+    for (const Guard& guard : access.guards) {
+      std::int64_t position = at(guard.position, index);
+      if (position < 0 || position >= guard.extent.evaluate(bindings_)) return {};
+    }
+    return elements(access)[address(access, index)];
+  }
+  std::vector<ScalarValue> loaded(const std::vector<Access>& accesses, const Index& index) const {
+    std::vector<ScalarValue> out;
+    for (const Access& access : accesses) out.push_back(load(access, index));
+    return out;
+  }
+
+  void start() {
+    started_ = false;
+    sum_ = kernel_.combine == Combine::product ? ScalarValue{1, 1} : ScalarValue{};
+    bool largest = kernel_.combine == Combine::maximum, smallest = kernel_.combine == Combine::minimum;
+    if (!largest && !smallest) return;
+    double infinity = std::numeric_limits<double>::infinity();
+    const DTypeRow& type = row(kernel_.body.dtype());
+    sum_ = {largest ? -infinity : infinity, largest ? type.lowest : type.highest};
+  }
+
+  void take(ScalarValue v, const Index& index) {
+    bool is_real = is_floating(kernel_.body.dtype());
+    auto nan = [](double x) { return x != x; };
+    auto above = [&](ScalarValue a, ScalarValue b) {
+      return is_real ? a.real > b.real || (nan(a.real) && !nan(b.real)) : a.integer > b.integer;
+    };
+    auto as_unsigned = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+    switch (kernel_.combine) {
+      case Combine::none:
+        sum_ = v;
+        break;
+      case Combine::sum:
+        sum_ = {sum_.real + v.real, static_cast<std::int64_t>(as_unsigned(sum_.integer) + as_unsigned(v.integer))};
+        break;
+      case Combine::product:
+        sum_ = {sum_.real * v.real, static_cast<std::int64_t>(as_unsigned(sum_.integer) * as_unsigned(v.integer))};
+        break;
+      case Combine::maximum:
+        if (above(v, sum_)) sum_ = v;
+        break;
+      case Combine::minimum:
+        if (nan(v.real) ? is_real && !nan(sum_.real) : above(sum_, v)) sum_ = v;
+        break;
+      default: {
+        bool larger = kernel_.combine == Combine::argmax;
+        bool better = larger ? above(v, best_) : nan(v.real) ? is_real && !nan(best_.real) : above(best_, v);
+        if (started_ && !better) break;
+        best_ = v;
+        for (std::size_t i = 0; i < kernel_.loops.size(); ++i)
+          if (kernel_.loops[i].reduced) sum_.integer = index[i];
+      }
+    }
+    started_ = true;
+  }
+
+  void store(const Index& index) {
+    ScalarValue value = sum_;
+    bool position = kernel_.combine == Combine::argmax || kernel_.combine == Combine::argmin;
+    if (kernel_.has_reduction() && !position)
+      value = value_of(bits_of(value, kernel_.body.dtype()), kernel_.body.dtype());
+    if (kernel_.epilogue.defined()) {
+      std::vector<ScalarValue> operands = loaded(kernel_.epilogue_operands, index);
+      operands.insert(operands.begin(), value);
+      value = evaluate(kernel_.epilogue, operands, index, true);
+    }
+    std::vector<ScalarValue> further;  // all is read before anything is stored
+    for (const FurtherResult& one : kernel_.further)
+      further.push_back(evaluate(one.body, loaded(kernel_.operands, index), index, true));
+    for (std::size_t i = 0; i < further.size(); ++i)
+      elements(kernel_.further[i].to).set(at(kernel_.further[i].to.address, index), further[i]);
+    Elements to = elements(kernel_.result);
+    std::int64_t place = address(kernel_.result, index);
+    if (kernel_.accumulate) value = {to[place].real + value.real, to[place].integer + value.integer};
+    to.set(place, value);
+  }
+
+  const KernelLaunch& launch_;
+  const Kernel& kernel_;
+  void* const* table_;
+  const Bindings& bindings_;
+  ScalarValue sum_, best_;
+  bool started_ = false;
+};
+
+// --- products and windows
+
+/// A matrix of a batch: element (row, column) of matrix number (batch…).
+class Matrix {
+ public:
+  Matrix(const MatrixPlace& place, DType dtype, void* const* table, const Bindings& bindings)
+      : elements_(table[place.buffer], dtype, place.extent.evaluate(bindings)),
+        offset_(place.offset.evaluate(bindings)),
+        leading_(place.leading.evaluate(bindings)) {
+    for (const Dim& stride : place.batch_strides) strides_.push_back(stride.evaluate(bindings));
+  }
+  std::int64_t at(const Index& batch, std::int64_t row, std::int64_t column) const {
+    std::int64_t out = offset_ + row * leading_ + column;
+    for (std::size_t i = 0; i < strides_.size(); ++i) out += batch[i] * strides_[i];
+    return out;
+  }
+  const Elements& elements() const { return elements_; }
+
+ private:
+  Elements elements_;
+  std::int64_t offset_, leading_;
+  Index strides_;
+};
+
+DType operand_type(Expr expression, int number, DType otherwise) {
+  for (Expr part : topological(expression))
+    if (part.is(Primitive::operand) && part->number == number) return part.dtype();
+  return otherwise;
+}
+
+void contract(const ContractionSpec& spec, void* const* table, const Bindings& bindings) {
+  Matrix left(spec.left, spec.dtype, table, bindings), right(spec.right, spec.dtype, table, bindings);
+  const Expr& epilogue = spec.epilogue.expression;
+  Matrix result(spec.result, epilogue.defined() ? epilogue.dtype() : spec.dtype, table, bindings);
+  std::vector<Matrix> operands;
+  for (std::size_t i = 0; i < spec.operands.size(); ++i)
+    operands.emplace_back(spec.operands[i], operand_type(epilogue, static_cast<int>(i) + 1, spec.dtype), table,
+                          bindings);
+  Index sizes;
+  for (const Dim& extent : spec.batch) sizes.push_back(extent.evaluate(bindings));
+  std::int64_t k = spec.k.evaluate(bindings);
+  sizes.push_back(spec.m.evaluate(bindings));
+  sizes.push_back(spec.n.evaluate(bindings));
+  for_each(sizes, [&](const Index& at) {
+    std::int64_t row = at[at.size() - 2], column = at.back();
+    ScalarValue sum;
+    for (std::int64_t i = 0; i < k; ++i)
+      sum.real += left.elements()[spec.transpose_left ? left.at(at, i, row) : left.at(at, row, i)].real *
+                  right.elements()[spec.transpose_right ? right.at(at, column, i) : right.at(at, i, column)].real;
+    sum = value_of(bits_of(sum, spec.dtype), spec.dtype);
+    std::vector<ScalarValue> values{sum};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      EpilogueOperand kind = spec.epilogue.operands[i];
+      std::int64_t position = kind == EpilogueOperand::full         ? operands[i].at(at, row, column)
+                              : kind == EpilogueOperand::per_column ? operands[i].at(at, 0, column)
+                              : kind == EpilogueOperand::per_row    ? operands[i].at(at, 0, row)
+                                                                    : operands[i].at(at, 0, 0);
+      values.push_back(operands[i].elements()[position]);
+    }
+    result.elements().set(result.at(at, row, column), epilogue.defined() ? evaluate(epilogue, values, {}, true) : sum);
+  });
+}
+
+void convolve(const ConvolutionSpec& spec, void* const* table, const Bindings& bindings) {
+  auto value = [&](const Dim& dim) { return dim.evaluate(bindings); };
+  std::int64_t batch = value(spec.batch), channels = value(spec.channels), features = value(spec.features);
+  std::int64_t group_channels = channels / spec.groups, group_features = features / spec.groups;
+  Index out{batch}, window, filter_sizes;
+  std::int64_t result_count = batch * features, filter_count = group_channels * features;
+  for (const ConvolutionAxis& axis : spec.axes) {
+    out.push_back(value(axis.output));
+    window.push_back(value(axis.filter));
+    result_count *= out.back();
+    filter_count *= window.back();
+  }
+  out.push_back(features);
+  window.push_back(group_channels);
+  Elements x(table[spec.input], spec.dtype, value(spec.input_extent));
+  Elements filter(table[spec.filter], compute_type(spec.dtype), filter_count);
+  Elements result(table[spec.result], spec.dtype, result_count);
+  std::int64_t next = 0;
+  for_each(out, [&](const Index& at) {
+    std::int64_t feature = at.back(), first = feature / group_features * group_channels;
+    ScalarValue sum;
+    for_each(window, [&](const Index& k) {
+      std::int64_t place = value(spec.input_layout.offset) + at[0] * value(spec.input_layout.strides[0]) +
+                           (first + k.back()) * value(spec.input_layout.strides.back());
+      std::int64_t weight = 0;
+      for (std::size_t a = 0; a < spec.axes.size(); ++a) {
+        const ConvolutionAxis& axis = spec.axes[a];
+        std::int64_t position = at[a + 1] * axis.stride + k[a] * axis.dilation - value(axis.low);
+        if (position < 0 || position >= value(axis.input)) return;
+        place += position * value(spec.input_layout.strides[a + 1]);
+        weight = weight * value(axis.filter) + k[a];
+      }
+      sum.real += x[place].real * filter[(weight * group_channels + k.back()) * features + feature].real;
+    });
+    result.set(next++, sum);
+  });
+}
+
+void find_positions(const PositionsSpec& spec, void* const* table, const Bindings& bindings) {
+  Index sizes = spec.shape.evaluate(bindings);
+  std::int64_t count = 1, next = 0, found = 0;
+  for (std::int64_t size : sizes) count *= size;
+  Elements flags(table[spec.flags], DType::bool_, count);
+  for (std::int64_t i = 0; i < count; ++i) found += flags[i].integer;
+  Elements positions(table[spec.positions], DType::i64, found * static_cast<std::int64_t>(sizes.size()));
+  std::int64_t flat = 0;
+  for_each(sizes, [&](const Index& at) {
+    if (flags[flat++].integer == 0) return;
+    for (std::int64_t position : at) positions.set(next++, {.integer = position});
+  });
+}
+
+// --- target and device
+
+class ReferenceTarget : public Target {
+ public:
+  std::unique_ptr<Step> kernel(KernelLaunch launch) const override {
+    verify(launch.kernel);
+    std::vector<int> written;
+    for (const Access* result : launch.kernel.results())
+      written.push_back(launch.buffers[static_cast<std::size_t>(result->buffer)]);
+    std::string description = launch.kernel.str();
+    std::vector<int> read = launch.buffers;
+    return step(std::move(description), std::move(read), std::move(written),
+                [launch = std::move(launch)](void* const* table, const Bindings& bindings) {
+                  KernelRun(launch, table, bindings).run();
+                });
+  }
+  std::unique_ptr<Step> contraction(ContractionSpec spec) const override {
+    std::vector<int> read{spec.left.buffer, spec.right.buffer};
+    for (const MatrixPlace& operand : spec.operands) read.push_back(operand.buffer);
+    int written = spec.result.buffer;
+    return step(
+        "contraction\n", std::move(read), {written},
+        [spec = std::move(spec)](void* const* table, const Bindings& bindings) { contract(spec, table, bindings); });
+  }
+  std::unique_ptr<Step> convolution(ConvolutionSpec spec) const override {
+    std::vector<int> read{spec.input, spec.filter};
+    int written = spec.result;
+    return step(
+        "convolution\n", std::move(read), {written},
+        [spec = std::move(spec)](void* const* table, const Bindings& bindings) { convolve(spec, table, bindings); });
+  }
+  std::unique_ptr<Step> positions(PositionsSpec spec) const override {
+    int read = spec.flags, written = spec.positions;
+    return step("positions\n", {read}, {written},
+                [spec = std::move(spec)](void* const* table, const Bindings& bindings) {
+                  find_positions(spec, table, bindings);
+                });
+  }
+  bool contracts(DType dtype) const override { return dtype == DType::f32 || dtype == DType::f64; }
+  void provide_code(std::span<Step* const>) const override {}
+
+ private:
+  static std::unique_ptr<Step> step(std::string description, std::vector<int> read, std::vector<int> written,
+                                    Action action) {
+    return std::make_unique<ReferenceStep>(std::move(description), std::move(read), std::move(written),
+                                           std::move(action));
+  }
+};
+
+class ReferenceDevice : public Device {
+ public:
+  const char* name() const override { return "reference"; }
+  const Target& target() const override { return target_; }
+  Buffer allocate(std::size_t bytes) override {
+    void* memory = std::malloc(bytes + 64);
+    std::memset(memory, 0x5C, bytes + 64);  // what a step forgets to write shows
+    return Buffer::of_device(*this, hide(memory), bytes, std::free, memory);
+  }
+  void copy_in(void* to, const void* from_host, std::size_t bytes) override { std::memcpy(real(to), from_host, bytes); }
+  void copy_out(void* to_host, const void* from, std::size_t bytes) override {
+    std::memcpy(to_host, real(from), bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(real(to), real(from), bytes); }
+  void wait() override {}
+
+ private:
+  ReferenceTarget target_;
+};
+
+}  // namespace
+
+Device& reference_device() {
+  static ReferenceDevice device;
+  return device;
+}
+
+}  // namespace stet
