@@ -112,4 +112,6 @@ int main(int argc, char** arguments) {
   compare(filter, log_sum(f32), 1, 1'000'000, 1, logcumsumexp, false);
   compare(filter, log_sum(f32), 1, 1000, 1000, logcumsumexp, false);
   compare(filter, log_sum(f32), 1, 100'000, 2, logcumsumexp, false);
+  compare(filter, log_sum(f32), 10'000, 10, 1, logcumsumexp, false);
+  compare(filter, log_sum(f32), 1'000, 40, 1, logcumsumexp, false);
 }

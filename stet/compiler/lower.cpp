@@ -65,6 +65,13 @@ std::vector<int> walking_loops(const AxisMap& axes, int operand_rank) {
   return loops;
 }
 
+Lines lines_of(const Shape& shape, int axis) {
+  Lines out{1, shape[axis], 1};
+  for (int k = 0; k < axis; ++k) out.outer = out.outer * shape[k];
+  for (int k = axis + 1; k < shape.rank(); ++k) out.inner = out.inner * shape[k];
+  return out;
+}
+
 AxisMap identity_axes(int rank) {
   AxisMap out;
   out.rank = rank;
@@ -176,6 +183,22 @@ void Lowering::lower_size(LowerCall& call) {
   call.kernel(std::move(kernel));
 }
 
+void Lowering::lower_scan(LowerCall& call) {
+  const auto& attributes = call.attributes<ScanAttributes>();
+  const OpDef& row = *call.node().op;
+  ScanSpec spec;
+  spec.stored = call.in(0).dtype;
+  spec.result = call.out().dtype;
+  DType accumulator = row.accumulator(spec.stored);
+  spec.combine = row.combine_scanned(operand(0, accumulator), operand(1, accumulator));
+  spec.identity = row.identity(accumulator);
+  spec.reverse = attributes.reverse;
+  spec.exclusive = attributes.exclusive;
+  int from = call.dense(0).buffer;
+  call.step(
+      call.target().scan(std::move(spec), lines_of(call.in(0).shape, attributes.axis), from, call.result().buffer));
+}
+
 void Lowering::run() {
   for (ValueId id = 0; id < static_cast<ValueId>(graph_.nodes.size()); ++id) {
     const Node& node = graph_.node(id);
@@ -202,6 +225,8 @@ void Lowering::run() {
       lower_reduce(call);
     } else if (node.op->kind == Kind::contract) {
       lower_contract(call);
+    } else if (node.op->kind == Kind::scan) {
+      lower_scan(call);
     } else if (node.op->kind == Kind::layout) {
       lower_view(call, id);
     } else if (node.op->kind == Kind::branch) {
@@ -299,12 +324,12 @@ void LowerCall::kernel(Kernel given, std::vector<KernelCheck> checks) {
   launch.buffers = number_buffers(launch.kernel);
   for (int buffer : launch.buffers)
     launch.buffer_extents.push_back(lowering_.program->buffers[static_cast<std::size_t>(buffer)].elements);
-  for (KernelCheck& check : launch.checks) {
-    check.op = node().op->name;
-    check.caller = node().caller;
-    check.where = node().where;
-  }
+  for (KernelCheck& check : launch.checks) check = this->check(check.operand.c_str(), check.extent);
   step(target().kernel(std::move(launch)));
+}
+
+KernelCheck LowerCall::check(const char* operand, const Dim& extent) const {
+  return {operand, extent, node().op->name, node().caller, node().where};
 }
 
 void LowerCall::map(const Shape& space, std::span<const Place> operands, std::span<const DType> dtypes,

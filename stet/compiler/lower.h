@@ -66,6 +66,8 @@ class LowerCall {
   void step(std::unique_ptr<Step> step);
   /// Who makes steps of what is no kernel.
   const Target& target() const;
+  /// A check of operand `operand`'s values against an axis of this size, which names this node and the user's line.
+  KernelCheck check(const char* operand, const Dim& extent) const;
   /// After the last step added, the i64 in `place` is the value of `symbol`.
   void bind_late(const Dim& symbol, const Place& place);
 
@@ -75,6 +77,8 @@ class LowerCall {
   ValueId id_;
 };
 
+/// The lines of a dense tensor along an axis.
+Lines lines_of(const Shape& shape, int axis);
 /// 0, 1, …, rank - 1.
 AxisMap identity_axes(int rank);
 /// For each axis of an operand, the loop that walks it; -1 for an axis of one element that none walks.

@@ -21,6 +21,7 @@ class Lowering {
   void lower_maps(LowerCall& call, std::span<const AxisMap> axes, std::span<const Expr> bodies,
                   std::span<const Place> to);
   void lower_size(LowerCall& call);
+  void lower_scan(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
   void lower_branch(LowerCall& call, ValueId id);
   /// Where each value of a tuple goes: to its part() node's place; buffer -1 where nobody reads it.

@@ -4,7 +4,9 @@
 #include "stet/cpu/convolution_step.h"
 #include "stet/cpu/gemm_step.h"
 #include "stet/cpu/kernel_step.h"
+#include "stet/cpu/line_steps.h"
 #include "stet/cpu/positions_step.h"
+#include "stet/cpu/scatter_step.h"
 #include "stet/runtime/device.h"
 #include "stet/runtime/target.h"
 
@@ -21,6 +23,14 @@ class CpuTarget : public Target {
   }
   std::unique_ptr<Step> convolution(ConvolutionSpec spec) const override {
     return std::make_unique<ConvolutionStep>(std::move(spec));
+  }
+  std::unique_ptr<Step> scan(ScanSpec spec, Lines lines, int from, int to) const override {
+    return std::make_unique<ScanStep>(std::move(spec), std::move(lines), from, to);
+  }
+  std::unique_ptr<Step> sort(SortSpec spec) const override { return std::make_unique<SortStep>(std::move(spec)); }
+  std::unique_ptr<Step> search(SearchSpec spec) const override { return std::make_unique<SearchStep>(std::move(spec)); }
+  std::unique_ptr<Step> scatter(ScatterSpec spec, KernelCheck check) const override {
+    return std::make_unique<ScatterStep>(std::move(spec), std::move(check));
   }
   std::unique_ptr<Step> positions(PositionsSpec spec) const override {
     return std::make_unique<PositionsStep>(std::move(spec));

@@ -16,41 +16,52 @@ namespace {
 constexpr int group_vectors = 8;
 
 /// Rows that columns are walked at a time: the state is loaded and stored once for all of them.
-int rows_at_once(const ScanSpec& spec) { return expand_math(spec.combine).size() <= 8 ? 4 : 1; }
+constexpr int most_rows = 4;
 
 class ScanEmitter {
  public:
-  ScanEmitter(LlvmBuilder& builder, const ScanSpec& spec, ScanOptions options)
+  ScanEmitter(LlvmBuilder& builder, const ScanSpec& spec, ScanShape shape, ScanOptions options)
       : b(builder),
         spec_(spec),
+        shape_(shape),
         options_(options),
         accumulator_(spec.combine.dtype()),
         combine_(simplify(expand_math(simplify(spec.combine)))),
         lanes_(scan_lanes(spec)) {}
 
-  void emit_scan(ScanShape shape) {
+  void emit_scan() {
     begin();
-    b.loop(b.parameter(2), b.parameter(3), b.index(1), [&](Value line) {
-      if (shape == ScanShape::lines)
-        scan_line(line);
-      else
-        scan_columns(line);
-    });
+    auto every_line = [&] {
+      b.loop(b.parameter(2), b.parameter(3), b.index(1), [&](Value line) {
+        if (along())
+          scan_line(line);
+        else
+          scan_columns(line);
+      });
+    };
+    if (shape_ == ScanShape::lines && !long_) {
+      Value few = b.compare(LLVMIntSLE, length_, b.index(lanes_));
+      Value packed = b.bit_and(few, b.bit_not(chained_));
+      b.when(packed, [&] { scan_packed_lines(); });
+      b.when(b.bit_not(packed), every_line);
+    } else {
+      every_line();
+    }
     // Non-temporal stores are not ordered with the store by which a thread hands the result to another: the fence is.
     if (options_.nontemporal) LLVMBuildFence(b.raw(), LLVMAtomicOrderingSequentiallyConsistent, false, "");
     b.result(b.index(0));
   }
 
-  void emit_total(ScanShape shape) {
+  void emit_total() {
     begin();
     b.when(chained_, [&] {
-      if (shape == ScanShape::lines)
+      if (along())
         store_one(scan_total, b.extract(combined(carry_splat(), load_splat(scan_total)), 0));
       else
         join_columns();
     });
     b.when(b.bit_not(chained_), [&] {
-      if (shape == ScanShape::lines)
+      if (along())
         total_of_line(b.parameter(2));
       else
         walk_columns(b.parameter(2), false, false);
@@ -173,6 +184,19 @@ class ScanEmitter {
       b.store(stored, place, align);
   }
 
+  /// Elements wherever they are, checked by the caller.
+  Value gathered(Value places, Value mask) {
+    DType dtype = spec_.stored;
+    Value stored = b.gather(b.storage(dtype), buffers_[scan_operand], places, all_lanes(mask), size_of(dtype));
+    return converted(dtype, accumulator_, from_storage(b, dtype, stored));
+  }
+  void scatter(Value value, Value places, Value mask) {
+    DType dtype = spec_.result;
+    Value stored = to_storage(b, dtype, converted(accumulator_, dtype, value));
+    b.scatter(stored, b.storage(dtype), buffers_[scan_result], places, all_lanes(mask), size_of(dtype));
+  }
+  Value all_lanes(Value mask) { return mask ? mask : LLVMConstAllOnes(b.vector(b.boolean(), lanes_)); }
+
   Value load_splat(int buffer) {
     check_range(buffer, b.index(0), b.index(1));
     Value one = b.load(b.storage(accumulator_), buffers_[buffer], size_of(accumulator_));
@@ -186,32 +210,91 @@ class ScanEmitter {
 
   // --- the axis is contiguous
 
+  /// Lanes run along the axis.
+  bool along() const { return shape_ == ScanShape::lines || shape_ == ScanShape::strided; }
+
   /// Elements of one line, in the order of the scan, a vector at a time.
   struct Line {
-    Value base;       // of the line's first element in memory
-    Value mask;       // null: all lanes; else those at the front, in the order of the scan
-    Value in_memory;  // the mask as the lanes lie in memory
-    Value active;     // how many lanes there are
+    Value base;    // of the line's first element in memory
+    Value length;  // of the line
+    Value active;  // how many lanes there are, from the first on in the order of the scan
+    Value mask;    // null: all of them; else as they lie in memory
   };
+  Line line_at(Value number) {
+    Line line{b.multiply(number, length_), length_, b.index(lanes_), nullptr};
+    if (shape_ != ScanShape::strided) return line;
+    Value outer = LLVMBuildSDiv(b.raw(), number, inner_, "");
+    Value column = b.subtract(number, b.multiply(outer, inner_));
+    line.base = b.add(b.multiply(outer, b.multiply(length_, inner_)), column);
+    return line;
+  }
+  /// The line as far as there are elements.
+  Line part_of(Line line, Value active) {
+    line.active = active;
+    line.mask = b.mask_below(active, lanes_);
+    if (spec_.reverse && shape_ != ScanShape::strided) {
+      Value missing = LLVMBuildTrunc(b.raw(), b.subtract(b.index(lanes_), active), b.integer(32), "");
+      line.mask = b.compare(LLVMIntSGE, b.lane_numbers(b.integer(32), lanes_), b.splat(missing, lanes_));
+    }
+    return line;
+  }
   /// Where the vector at `i` begins in memory; where elements are missing it may begin outside the line.
   Value place(const Line& line, Value i) {
     if (!spec_.reverse) return b.add(line.base, i);
-    return b.subtract(b.add(line.base, length_), b.add(i, b.index(lanes_)));
+    return b.subtract(b.add(line.base, line.length), b.add(i, b.index(lanes_)));
   }
-  /// The first of the elements that exist.
-  Value first_place(const Line& line, Value at) {
-    return spec_.reverse ? b.add(at, b.subtract(b.index(lanes_), line.active)) : at;
+  void check_along(int buffer, const Line& line, Value at) {
+    Value first = spec_.reverse ? b.add(at, b.subtract(b.index(lanes_), line.active)) : at;
+    check_range(buffer, first, line.active);
+  }
+  /// Where each lane's element is, of a line with gaps.
+  Value strided_places(int buffer, const Line& line, Value i) {
+    Value position = spec_.reverse ? b.subtract(b.subtract(line.length, b.index(1)), i) : i;
+    Value step = spec_.reverse ? b.subtract(b.index(0), inner_) : inner_;
+    Value first = b.add(line.base, b.multiply(position, inner_));
+    Value span = b.multiply(b.subtract(line.active, b.index(1)), inner_);
+    check_range(buffer, spec_.reverse ? b.subtract(first, span) : first, b.add(span, b.index(1)));
+    return b.add(b.splat(first, lanes_), b.multiply(b.lane_numbers(b.index(), lanes_), b.splat(step, lanes_)));
   }
   Value load_along(const Line& line, Value i) {
+    if (shape_ == ScanShape::strided) return gathered(strided_places(scan_operand, line, i), line.mask);
     Value at = place(line, i);
-    check_range(scan_operand, first_place(line, at), line.active);
-    Value value = load_unchecked(scan_operand, at, line.in_memory);
+    check_along(scan_operand, line, at);
+    Value value = load_unchecked(scan_operand, at, line.mask);
     return spec_.reverse ? reversed(value) : value;
   }
   void store_along(const Line& line, Value value, Value i) {
+    if (shape_ == ScanShape::strided) return scatter(value, strided_places(scan_result, line, i), line.mask);
     Value at = place(line, i);
-    check_range(scan_result, first_place(line, at), line.active);
-    store_unchecked(scan_result, spec_.reverse ? reversed(value) : value, at, line.in_memory);
+    check_along(scan_result, line, at);
+    store_unchecked(scan_result, spec_.reverse ? reversed(value) : value, at, line.mask);
+  }
+
+  /// As many whole lines to a vector as there is room for.
+  void scan_packed_lines() {
+    Value room = LLVMBuildSDiv(b.raw(), b.index(lanes_), length_, ""), end = b.parameter(3);
+    Value positions = lane_positions();
+    b.loop(b.parameter(2), end, room, [&](Value number) {
+      Value active = b.multiply(b.minimum(room, b.subtract(end, number)), length_);
+      Line lines = part_of({b.multiply(number, length_), active, nullptr, nullptr}, active);
+      Value vector = load_along(lines, b.index(0));
+      auto from = [&](int position) {
+        return b.compare(LLVMIntSGE, positions, b.constant(b.type_of(positions), position));
+      };
+      for (int step = 1; step < lanes_; step *= 2)
+        vector = b.select(from(step), combined(shifted(identity_, vector, step), vector), vector);
+      if (spec_.exclusive) vector = b.select(from(1), shifted(identity_, vector, 1), identity_);
+      store_along(lines, vector, b.index(0));
+    });
+  }
+  /// Each lane's number modulo the length, by way of a division that is exact enough for such small numbers.
+  Value lane_positions() {
+    Type reals = b.vector(b.storage(f32), lanes_), words = b.vector(b.integer(32), lanes_);
+    Value lanes = b.lane_numbers(b.integer(32), lanes_);
+    Value length = b.splat(LLVMBuildTrunc(b.raw(), length_, b.integer(32), ""), lanes_);
+    Value middle = b.fadd(LLVMBuildSIToFP(b.raw(), lanes, reals, ""), b.real(reals, 0.5));
+    Value line = LLVMBuildFPToSI(b.raw(), b.fdivide(middle, LLVMBuildSIToFP(b.raw(), length, reals, "")), words, "");
+    return b.subtract(lanes, b.multiply(line, length));
   }
 
   /// One vector's own running combination.
@@ -245,6 +328,10 @@ class ScanEmitter {
     if (vectors.size() == 1) {
       Value alone = combined(chain.running, prefix(vectors[0]));
       chain.running = every(alone, lanes_ - 1);
+      // The first block has no carry; a branch is cheaper than a long combination with the identity.
+      if (long_)
+        return {chosen(
+            chained_, [&] { return combined(carry, alone); }, alone)};
       return {combined(carry, alone)};
     }
     Pairs pairs = pairs_of(vectors);
@@ -282,7 +369,7 @@ class ScanEmitter {
   }
 
   void scan_line(Value number) {
-    Line line{b.multiply(number, length_), nullptr, nullptr, b.index(lanes_)};
+    Line line = line_at(number);
     Value carry = chosen(
         chained_, [&] { return carry_splat(); }, identity_);
     Value whole = whole_vectors_end(group_vectors);
@@ -304,16 +391,6 @@ class ScanEmitter {
         chained_, [&] { return combined(carry, state[0]); }, state[0]);
     store_one(scan_total, b.extract(next, 0));
   }
-  Line part_of(Line line, Value active) {
-    line.active = active;
-    line.mask = b.mask_below(active, lanes_);
-    line.in_memory = line.mask;
-    if (spec_.reverse) {
-      Value missing = LLVMBuildTrunc(b.raw(), b.subtract(b.index(lanes_), active), b.integer(32), "");
-      line.in_memory = b.compare(LLVMIntSGE, b.lane_numbers(b.integer(32), lanes_), b.splat(missing, lanes_));
-    }
-    return line;
-  }
   /// A value that is made only under a condition.
   Value chosen(Value condition, const std::function<Value()>& make, Value otherwise) {
     BasicBlock before = b.current(), then = b.block("then"), after = b.block("after");
@@ -331,7 +408,7 @@ class ScanEmitter {
   }
 
   void total_of_line(Value number) {
-    Line line{b.multiply(number, length_), nullptr, nullptr, b.index(lanes_)};
+    Line line = line_at(number);
     Value start[] = {identity_};
     std::vector<Value> state =
         b.loop(first_, whole_vectors_end(group_vectors), b.index(group_vectors * lanes_), start,
@@ -368,7 +445,8 @@ class ScanEmitter {
 
   /// Scans (or only combines) the rows of the block; scan_total becomes its total, without the carry.
   void walk_columns(Value line, bool stores, bool carries) {
-    Walk walk{b.add(b.multiply(line, b.multiply(length_, inner_)), column_begin_), stores, carries};
+    Value row_start = b.multiply(line, b.multiply(length_, inner_));
+    Walk walk{b.add(row_start, across(column_begin_)), stores, carries};
     // One vector stays in a register: loads of what was just stored with a mask would have to wait for it.
     Value count = b.subtract(column_end_, column_begin_), narrow = b.compare(LLVMIntSLE, count, b.index(lanes_));
     b.when(narrow, [&] {
@@ -389,7 +467,7 @@ class ScanEmitter {
         for_columns([&](Value i, Value mask, Value active) {
           Value running = load(scan_total, i, mask, active);
           Value carry = carries ? load(scan_carry, i, mask, active) : nullptr;
-          for (Value start : starts) running = step(walk, b.add(start, i), running, carry, mask, active);
+          for (Value start : starts) running = step(walk, b.add(start, across(i)), running, carry, mask, active);
           store(scan_total, running, i, mask, active);
         });
         return std::vector<Value>{};
@@ -425,10 +503,25 @@ class ScanEmitter {
   }
   /// Takes in the elements at `at`, stores their values and returns what is running then.
   Value step(const Walk& walk, Value at, Value running, Value carry, Value mask, Value active) {
-    Value next = combined(running, load(scan_operand, at, mask, active));
+    Value next = combined(running, load_across(at, mask, active));
     Value value = spec_.exclusive ? running : next;
-    if (walk.stores) store(scan_result, walk.carries ? combined(carry, value) : value, at, mask, active);
+    if (walk.stores) store_across(walk.carries ? combined(carry, value) : value, at, mask, active);
     return next;
+  }
+  /// Elements from the first column to the next ones.
+  Value across(Value columns) { return shape_ == ScanShape::across ? b.multiply(columns, length_) : columns; }
+  Value lane_places(int buffer, Value at, Value active) {
+    check_range(buffer, at, b.add(across(b.subtract(active, b.index(1))), b.index(1)));
+    Value lanes = b.multiply(b.lane_numbers(b.index(), lanes_), b.splat(length_, lanes_));
+    return b.add(b.splat(at, lanes_), lanes);
+  }
+  Value load_across(Value at, Value mask, Value active) {
+    if (shape_ == ScanShape::columns) return load(scan_operand, at, mask, active);
+    return gathered(lane_places(scan_operand, at, active), mask);
+  }
+  void store_across(Value value, Value at, Value mask, Value active) {
+    if (shape_ == ScanShape::columns) return store(scan_result, value, at, mask, active);
+    scatter(value, lane_places(scan_result, at, active), mask);
   }
 
   /// scan_total = scan_carry . scan_total
@@ -441,20 +534,35 @@ class ScanEmitter {
 
   LlvmBuilder& b;
   const ScanSpec& spec_;
+  ScanShape shape_;
   ScanOptions options_;
   DType accumulator_;
   Expr combine_;
   int lanes_;
-  int rows_ = rows_at_once(spec_);
+  bool long_ = scan_is_long(spec_);
+  int rows_ = long_ ? 1 : most_rows;
   Value buffers_[scan_buffer_count] = {}, extents_[scan_buffer_count] = {};
   Value identity_ = nullptr, length_ = nullptr, inner_ = nullptr, first_ = nullptr, last_ = nullptr;
   Value column_begin_ = nullptr, column_end_ = nullptr, chained_ = nullptr;
 };
 
+const char* name_of(ScanShape shape) {
+  switch (shape) {
+    case ScanShape::lines:
+      return " lines ";
+    case ScanShape::strided:
+      return " strided ";
+    case ScanShape::columns:
+      return " columns ";
+    default:
+      return " across ";
+  }
+}
+
 std::string key_of(const char* what, const ScanSpec& spec, ScanShape shape, ScanOptions options) {
-  return text("scan ", what, shape == ScanShape::lines ? " lines " : " columns ", spec.stored, " ", spec.result, " ",
-              spec.combine.str(true), " from ", spec.identity->bits, " ", spec.combine.dtype(),
-              spec.reverse ? "; reverse" : "", spec.exclusive ? "; exclusive" : "", options.checked ? "; checked" : "",
+  return text("scan ", what, name_of(shape), spec.stored, " ", spec.result, " ", spec.combine.str(true), " from ",
+              spec.identity->bits, " ", spec.combine.dtype(), spec.reverse ? "; reverse" : "",
+              spec.exclusive ? "; exclusive" : "", options.checked ? "; checked" : "",
               options.nontemporal ? "; nontemporal" : "");
 }
 
@@ -466,17 +574,19 @@ int scan_lanes(const ScanSpec& spec) {
   return 64 / widest;
 }
 
+bool scan_is_long(const ScanSpec& spec) { return expand_math(spec.combine).size() > 16; }
+
 int scan_group(const ScanSpec& spec) { return group_vectors * scan_lanes(spec); }
 
 CodeRequest scan_code(const ScanSpec& spec, ScanShape shape, ScanOptions options) {
   return {key_of("values", spec, shape, options),
-          [spec, shape, options](LlvmBuilder& b) { ScanEmitter(b, spec, options).emit_scan(shape); }};
+          [spec, shape, options](LlvmBuilder& b) { ScanEmitter(b, spec, shape, options).emit_scan(); }};
 }
 
 CodeRequest scan_total_code(const ScanSpec& spec, ScanShape shape, ScanOptions options) {
   options.nontemporal = false;
   return {key_of("total", spec, shape, options),
-          [spec, shape, options](LlvmBuilder& b) { ScanEmitter(b, spec, options).emit_total(shape); }};
+          [spec, shape, options](LlvmBuilder& b) { ScanEmitter(b, spec, shape, options).emit_total(); }};
 }
 
 }  // namespace stet::cpu

@@ -25,9 +25,14 @@ using Count = std::int64_t;
 constexpr Count line_block = 16384, column_block = 2048;
 /// From so many lines on, threads take lines; with fewer long ones they take blocks.
 constexpr Count enough_lines = 8;
-/// A strip of columns: not so narrow that memory is read in snippets, nor so wide that its state leaves the first
-/// cache; where blocks are taken, so narrow that a block stays in the second cache.
-constexpr Count least_strip = 128, most_strip_bytes = 8192, most_block_strip = 64;
+/// A strip of columns: not so narrow that every row costs a page of memory for a snippet (128 of 1000 columns took four
+/// times as long as 512), nor so wide that its state leaves the first cache; where blocks are taken, so narrow that a
+/// block stays in the last cache.
+constexpr Count least_strip = 512, most_strip_bytes = 8192, most_block_strip = 512;
+/// Lines up to this length are walked side by side where a combination is long.
+constexpr Count most_across = 32;
+/// Columns that fill less than one part in so many of a vector's lanes are walked along where a combination is long.
+constexpr Count least_filled = 4;
 /// What is worth a chunk of its own, and how many of them there are at most.
 constexpr double chunk_nanoseconds = 3000, most_chunks = 64;
 
@@ -55,31 +60,48 @@ struct Plan {
   ScanShape shape = ScanShape::lines;
   ScanMethod method = ScanMethod::alone;
   Count block = 0, blocks = 1;  // of a line
+  Count columns = 1;            // of an outer position
   Count width = 1, strips = 1;  // columns of a strip, strips of an outer position
   Count lines = 0;              // outer positions times strips
   Count chunk_lines = 0;        // ScanMethod::lines: lines of a chunk
 };
 
-/// Nanoseconds of an element on one core, roughly: only used to decide whether threads are worth it.
-double element_cost(const ScanSpec& spec) {
-  return 0.0125 * (size_of(spec.stored) + size_of(spec.result)) + 0.03 * expand_math(spec.combine).size();
-}
+/// What plans need to know of a spec; found out once per kernel, not per call.
+struct Traits {
+  explicit Traits(const ScanSpec& spec)
+      : is_long(scan_is_long(spec)),
+        lanes(scan_lanes(spec)),
+        accumulator_bytes(size_of(spec.combine.dtype())),
+        cost(0.0125 * (size_of(spec.stored) + size_of(spec.result)) + 0.03 * expand_math(spec.combine).size()) {}
+  bool is_long;
+  Count lanes, accumulator_bytes;
+  double cost;  // nanoseconds of an element on one core, roughly: only used to decide whether threads are worth it
+};
 
-Plan make_plan(const ScanSpec& spec, double cost, Count outer, Count length, Count inner) {
+Plan make_plan(const Traits& traits, Count outer, Count length, Count inner) {
   Plan plan;
-  plan.shape = inner == 1 ? ScanShape::lines : ScanShape::columns;
-  plan.block = inner == 1 ? line_block : column_block;
+  bool side_by_side = inner == 1 ? traits.is_long && length <= most_across
+                                 : !traits.is_long || length <= most_across || inner > traits.lanes / least_filled;
+  if (side_by_side) {
+    plan.shape = inner == 1 ? ScanShape::across : ScanShape::columns;
+    plan.columns = inner == 1 ? outer : inner;
+    if (inner == 1) outer = 1;
+  } else {
+    plan.shape = inner == 1 ? ScanShape::lines : ScanShape::strided;
+    outer *= inner;
+  }
+  plan.block = side_by_side ? column_block : line_block;
   plan.blocks = divide_up(length, plan.block);
-  if (inner > 1) {
-    Count most = most_strip_bytes / size_of(spec.combine.dtype());
+  if (side_by_side) {
+    Count most = most_strip_bytes / traits.accumulator_bytes;
     Count wanted = divide_up(2 * enough_lines, outer);
-    plan.width = std::min({inner, most, round_up(divide_up(inner, wanted), least_strip)});
-    if (plan.blocks > 1 && outer * divide_up(inner, plan.width) < enough_lines)
+    plan.width = std::min({plan.columns, most, round_up(divide_up(plan.columns, wanted), least_strip)});
+    if (plan.blocks > 1 && outer * divide_up(plan.columns, plan.width) < enough_lines)
       plan.width = std::min(plan.width, most_block_strip);
-    plan.strips = divide_up(inner, plan.width);
+    plan.strips = divide_up(plan.columns, plan.width);
   }
   plan.lines = outer * plan.strips;
-  double line_time = cost * static_cast<double>(length) * static_cast<double>(plan.width);
+  double line_time = traits.cost * static_cast<double>(length) * static_cast<double>(plan.width);
   double chunks = std::min(static_cast<double>(plan.lines) * line_time / chunk_nanoseconds, most_chunks);
   if (chunks < 2) return plan;
   if (plan.blocks > 1 && plan.lines < enough_lines) {
@@ -118,7 +140,7 @@ class FirstFailure {
 }  // namespace
 
 struct ScanKernel::State {
-  State(ScanSpec given, bool checked_code) : spec(std::move(given)), checked(checked_code), cost(element_cost(spec)) {}
+  State(ScanSpec given, bool checked_code) : spec(std::move(given)), traits(spec), checked(checked_code) {}
 
   CodeRequest request(ScanShape shape, Piece piece) const {
     ScanOptions options{.checked = checked, .nontemporal = piece == values_around_cache};
@@ -138,9 +160,9 @@ struct ScanKernel::State {
   }
 
   ScanSpec spec;
+  Traits traits;
   bool checked;
-  double cost;
-  mutable std::array<std::array<std::atomic<KernelFunction>, piece_count>, 2> functions{};
+  mutable std::array<std::array<std::atomic<KernelFunction>, piece_count>, 4> functions{};
   mutable Lock held_guard;
   mutable std::vector<Code> held;  // what `functions` points to
 };
@@ -215,7 +237,6 @@ class Call {
     Buffer carries = Buffer::allocate(static_cast<std::size_t>(tasks * row_bytes));
     std::atomic<Count> claimed{0};
     std::array<std::atomic<Count>, enough_lines> known{};  // per line: the last block whose carry is known
-    bool alone = thread_count() == 1;
     auto body = [&](Count) {
       Count task = claimed.fetch_add(1, std::memory_order_relaxed);
       Count line = task / plan_.blocks, block = task % plan_.blocks;
@@ -223,18 +244,20 @@ class Call {
       std::byte* carry = carries.data() + task * row_bytes;
       std::byte* next = carry + row_bytes;
       Row unused;
-      if (block + 1 == plan_.blocks || alone) {
+      if (block + 1 == plan_.blocks) {
         wait_for(reached, block);
-        bool last = block + 1 == plan_.blocks;
-        scan(line, block, carry, last ? unused.bytes : next);
-        if (!last) reached.store(block + 1, std::memory_order_release);
-        return;
+        scan(line, block, carry, unused.bytes);
+      } else if (reached.load(std::memory_order_acquire) == block) {
+        // Nobody else is at work on this line, or is just done: one pass does.
+        scan(line, block, carry, next);
+        reached.store(block + 1, std::memory_order_release);
+      } else {
+        total(line, block, next);
+        wait_for(reached, block);
+        join(line, block, carry, next);
+        reached.store(block + 1, std::memory_order_release);
+        scan(line, block, carry, unused.bytes);
       }
-      total(line, block, next);
-      wait_for(reached, block);
-      if (block > 0) join(line, block, carry, next);
-      reached.store(block + 1, std::memory_order_release);
-      scan(line, block, carry, unused.bytes);
     };
     parallel_for(tasks, body);
   }
@@ -250,12 +273,12 @@ class Call {
   void launch(KernelFunction function, Count begin, Count end, Count block, Count chained, const std::byte* carry,
               std::byte* total) {
     Count outer = begin, outer_end = end, column = 0;
-    if (plan_.strips > 1) {  // one line
+    if (plan_.strips > 1) {  // one strip
       outer = begin / plan_.strips;
       outer_end = outer + 1;
       column = begin % plan_.strips * plan_.width;
     }
-    Count first = block * plan_.block, column_end = std::min(column + plan_.width, a_.inner);
+    Count first = block * plan_.block, column_end = std::min(column + plan_.width, plan_.columns);
     void* buffers[] = {const_cast<void*>(a_.from), a_.to, const_cast<std::byte*>(carry), total};
     ScanNumbers numbers{a_.length, a_.inner,   first,   std::min(first + plan_.block, a_.length),
                         column,    column_end, chained, {a_.from_extent, a_.to_extent, plan_.width, plan_.width}};
@@ -282,12 +305,12 @@ void check_extent(const char* what, const ScanArguments& a, Count extent) {
 
 /// Results that do not fit the cache beside their operand are stored around it, which saves reading what is
 /// overwritten. Such stores are aligned ones.
-bool streams(const ScanSpec& spec, const Plan& plan, const ScanArguments& a) {
+bool streams(const ScanSpec& spec, const Traits& traits, const Plan& plan, const ScanArguments& a) {
   if (plan.shape != ScanShape::lines || plan.method == ScanMethod::alone || a.from == a.to) return false;
-  Count bytes = size_of(spec.stored) + size_of(spec.result), lanes = scan_lanes(spec);
+  Count bytes = size_of(spec.stored) + size_of(spec.result);
   if (a.outer * a.length <= last_level_cache() / bytes || reinterpret_cast<std::uintptr_t>(a.to) % 64 != 0)
     return false;
-  return a.length % lanes == 0 || (a.outer == 1 && !spec.reverse);
+  return a.length % traits.lanes == 0 || (a.outer == 1 && !spec.reverse);
 }
 
 }  // namespace
@@ -302,6 +325,8 @@ ScanKernel::ScanKernel(ScanSpec spec, bool checked) {
     if (node.is(Primitive::operand) && (node->number > 1 || node.dtype() != accumulator))
       throw InternalError(text("scan: an operand of ", spec.combine.str(true), " is not one of two ", accumulator));
   }
+  if (line_block % scan_group(spec) != 0)
+    throw InternalError("scan: a block is no multiple of what is scanned at once");
   state_ = std::make_shared<const State>(std::move(spec), checked);
 }
 ScanKernel::~ScanKernel() = default;
@@ -315,7 +340,7 @@ const ScanSpec& ScanKernel::spec() const { return state_->spec; }
 std::vector<CodeRequest> ScanKernel::code_requests(Count outer, Count length, Count inner) const {
   std::vector<CodeRequest> out;
   if (outer <= 0 || length <= 0 || inner <= 0) return out;
-  Plan plan = make_plan(state_->spec, state_->cost, outer, length, inner);
+  Plan plan = make_plan(state_->traits, outer, length, inner);
   out.push_back(state_->request(plan.shape, values));
   if (plan.method == ScanMethod::blocks) out.push_back(state_->request(plan.shape, totals));
   return out;
@@ -327,8 +352,8 @@ void ScanKernel::run(const ScanArguments& a) const {
   if (a.outer == 0 || a.length == 0 || a.inner == 0) return;
   check_extent("the operand", a, a.from_extent);
   check_extent("the result", a, a.to_extent);
-  Plan plan = make_plan(state.spec, state.cost, a.outer, a.length, a.inner);
-  Piece piece = streams(state.spec, plan, a) ? values_around_cache : values;
+  Plan plan = make_plan(state.traits, a.outer, a.length, a.inner);
+  Piece piece = streams(state.spec, state.traits, plan, a) ? values_around_cache : values;
   Call(state.spec, plan, a, state.function(plan.shape, piece),
        plan.method == ScanMethod::blocks ? state.function(plan.shape, totals) : nullptr)
       .run();
@@ -336,7 +361,7 @@ void ScanKernel::run(const ScanArguments& a) const {
 
 ScanMethod scan_method(const ScanSpec& spec, Count outer, Count length, Count inner) {
   if (outer <= 0 || length <= 0 || inner <= 0) return ScanMethod::alone;
-  return make_plan(spec, element_cost(spec), outer, length, inner).method;
+  return make_plan(Traits(spec), outer, length, inner).method;
 }
 
 }  // namespace stet::cpu

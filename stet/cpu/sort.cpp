@@ -19,13 +19,17 @@ namespace {
 
 // --- Thresholds, measured (bench/sort.cpp).
 
-/// Up to here lines go through the network.
-constexpr Count longest_small = 128;
+/// Up to here lines go through the network, a few of them only if they are shorter: it always sorts eight.
+constexpr Count longest_small = 256, longest_small_of_wide = 128, longest_small_of_few = 64, few_lines = 4;
 /// Digits of the radix sort are wide where clearing and adding up the counts is little beside the records.
 constexpr Count least_for_wide = 1 << 14;
-constexpr int narrow_digit = 8, wide_digit = 11;
-/// Runs of ties up to here are sorted by insertion.
+constexpr int narrow_digit = 8, wide_digit = 10;
+/// Runs of ties up to here are sorted by insertion, others in narrow digits.
 constexpr Count longest_insertion = 32;
+constexpr Count counts_of_ties = counts_for(1, narrow_digit);
+
+/// Elements that are asked for before they are needed, where they lie anywhere in a line.
+constexpr Count prefetch_distance = 32;
 
 constexpr std::size_t room_for(Count count, std::size_t bytes) {
   return (static_cast<std::size_t>(count) * bytes + 63) / 64 * 64;
@@ -60,52 +64,33 @@ class RadixSorter {
   RadixSorter(const Blocks& blocks, int position_bits)
       : blocks_(blocks), position_bits_(position_bits), widest_(widest_digit(blocks.length)) {
     const std::size_t records = room_for(blocks.length, position_bits ? sizeof(std::uint64_t) : sizeof(Word));
-    memory_ = Buffer::allocate(2 * records + room_for(blocks.count << widest_, sizeof(Offset)));
+    memory_ = Buffer::allocate(
+        2 * records +
+        room_for(std::max(counts_for(blocks.count, widest_), blocks.count * counts_of_ties), sizeof(Offset)));
     first_ = memory_.data();
     second_ = first_ + records;
     counts_ = reinterpret_cast<Offset*>(second_ + records);
   }
 
   void sort(const Line<Order>& line) {
-    const Span span = find_span(line);
-    lowest_ = span.lowest;
-    const int differing = width_of(static_cast<Word>(span.highest - span.lowest));
+    KeySpan<Word> spans[Blocks::most];
+    // With positions, the records take the other half of the memory, and the keys have been read before it is used.
+    auto* keys = reinterpret_cast<Word*>(position_bits_ ? second_ : first_);
+    auto read = [&](Count block) {
+      const Count begin = blocks_.begin(block);
+      spans[block] = line.read_keys(begin, blocks_.end(block), keys + begin);
+    };
+    parallel_for(blocks_.count, read);
+    for (Count block = 1; block < blocks_.count; ++block) spans[0].add(spans[block]);
+    lowest_ = spans[0].lowest;
+    const int differing = width_of(static_cast<Word>(spans[0].highest - lowest_));
     if (position_bits_)
-      sort_with_positions(line, differing);
+      sort_with_positions(line, keys, differing);
     else
-      sort_values(line, differing, span.special);
+      sort_values(line, differing, spans[0].special != 0);
   }
 
  private:
-  struct Span {
-    Word lowest = Order::highest, highest = 0;
-    bool special = false;
-  };
-
-  Span find_span(const Line<Order>& line) const {
-    Span spans[Blocks::most];
-    auto find = [&](Count block) {
-      Span span;
-      Word special = 0;
-      for (Count i = blocks_.begin(block), end = blocks_.end(block); i < end; ++i) {
-        const Word word = line.word(i), key = static_cast<Word>(Order::key(word) ^ line.flip);
-        span.lowest = std::min(span.lowest, key);
-        span.highest = std::max(span.highest, key);
-        special |= static_cast<Word>(Order::special(word));
-      }
-      span.special = special != 0;
-      spans[block] = span;
-    };
-    parallel_for(blocks_.count, find);
-    Span all;
-    for (Count block = 0; block < blocks_.count; ++block) {
-      all.lowest = std::min(all.lowest, spans[block].lowest);
-      all.highest = std::max(all.highest, spans[block].highest);
-      all.special |= spans[block].special;
-    }
-    return all;
-  }
-
   // --- with positions
 
   /// The bits of the key in which elements of the line differ.
@@ -113,20 +98,21 @@ class RadixSorter {
     return static_cast<Word>(line.key(position) - lowest_);
   }
 
-  void sort_with_positions(const Line<Order>& line, int differing) {
+  void sort_with_positions(const Line<Order>& line, const Word* keys, int differing) {
     const RadixPlan plan = radix_plan<Order>(differing, line.length, 64 - position_bits_, widest_);
     auto* records = reinterpret_cast<std::uint64_t*>(first_);
     auto* other = reinterpret_cast<std::uint64_t*>(second_);
     auto make = [&](Count block) {
       for (Count i = blocks_.begin(block), end = blocks_.end(block); i < end; ++i)
-        records[i] = differing_bits(line, i) >> plan.hidden << position_bits_ | static_cast<std::uint64_t>(i);
+        records[i] = static_cast<std::uint64_t>(static_cast<Word>(keys[i] - lowest_)) >> plan.hidden << position_bits_ |
+                     static_cast<std::uint64_t>(i);
     };
     parallel_for(blocks_.count, make);
     auto* sorted = sort_by_bits(records, other, blocks_, position_bits_, plan.key_bits, widest_, counts_);
     auto* free = sorted == records ? other : records;
     if (plan.hidden > 0) {
       for_ties(sorted, blocks_, position_bits_, [&](Count block, Count begin, Count end) {
-        resolve_ties(line, sorted + begin, free + begin, end - begin, plan.hidden, counts_ + (block << widest_));
+        resolve_ties(line, sorted + begin, free + begin, end - begin, plan.hidden, counts_ + block * counts_of_ties);
       });
     }
     write_with_positions(line, sorted, plan.hidden == 0);
@@ -157,7 +143,7 @@ class RadixSorter {
     for (Count i = 0; i < count; ++i)
       records[i] = bits_of(records[i]) >> still_hidden << position_bits_ | (records[i] & position_mask);
     const Blocks block = Blocks::one(count);
-    const auto* sorted = sort_by_bits(records, free, block, position_bits_, next, widest_, counts);
+    const auto* sorted = sort_by_bits(records, free, block, position_bits_, next, narrow_digit, counts);
     if (sorted != records) std::copy(sorted, sorted + count, records);
     if (still_hidden == 0) return;
     for_ties(records, block, position_bits_, [&](Count, Count begin, Count end) {
@@ -173,11 +159,19 @@ class RadixSorter {
         for (Count i = begin; i < end; ++i)
           line.positions[i * line.stride] = static_cast<std::int64_t>(sorted[i] & position_mask);
       if (!line.values) return;
+      if (!complete) {
+        for (Count i = begin; i < end; ++i) {
+          const Count ahead = std::min(i + prefetch_distance, end - 1);
+          __builtin_prefetch(line.address(static_cast<Count>(sorted[ahead] & position_mask)));
+          line.write(i, line.word(static_cast<Count>(sorted[i] & position_mask)));
+        }
+        return;
+      }
       for (Count i = begin; i < end; ++i) {
-        const auto position = static_cast<Count>(sorted[i] & position_mask);
-        const auto key = static_cast<Word>((sorted[i] >> position_bits_ & Order::highest) + lowest_) ^ line.flip;
-        const bool known = complete && !Order::several(static_cast<Word>(key));
-        line.write(i, known ? Order::word(static_cast<Word>(key)) : line.word(position));
+        const auto record = static_cast<Word>(sorted[i] >> position_bits_ & Order::highest);
+        const auto key = static_cast<Word>(static_cast<Word>(record + lowest_) ^ line.flip);
+        const bool known = !Order::several(key);
+        line.write(i, known ? Order::word(key) : line.word(static_cast<Count>(sorted[i] & position_mask)));
       }
     };
     parallel_for(blocks_.count, write);
@@ -191,14 +185,14 @@ class RadixSorter {
     auto* other = reinterpret_cast<Word*>(second_);
     auto make = [&](Count block) {
       for (Count i = blocks_.begin(block), end = blocks_.end(block); i < end; ++i)
-        records[i] = static_cast<Word>(line.key(i) - lowest_);
+        records[i] = static_cast<Word>(records[i] - lowest_);
     };
     parallel_for(blocks_.count, make);
     Word* sorted = sort_by_bits(records, other, blocks_, plan.hidden, plan.key_bits, widest_, counts_);
     Word* free = sorted == records ? other : records;
     if (plan.hidden > 0)
       for_ties(sorted, blocks_, plan.hidden, [&](Count block, Count begin, Count end) {
-        sort_tied_values(sorted + begin, free + begin, end - begin, plan.hidden, counts_ + (block << widest_));
+        sort_tied_values(sorted + begin, free + begin, end - begin, plan.hidden, counts_ + block * counts_of_ties);
       });
     auto write = [&](Count block) {
       for (Count i = blocks_.begin(block), end = std::min(blocks_.end(block), line.kept); i < end; ++i)
@@ -218,7 +212,7 @@ class RadixSorter {
       }
       return;
     }
-    const Word* sorted = sort_by_bits(records, free, Blocks::one(count), 0, hidden, widest_, counts);
+    const Word* sorted = sort_by_bits(records, free, Blocks::one(count), 0, hidden, narrow_digit, counts);
     if (sorted != records) std::copy(sorted, sorted + count, records);
   }
 
@@ -343,8 +337,11 @@ void inside::sort_with(const SortArguments& arguments, int position_bits) {
   if (arguments.outer == 0 || arguments.inner == 0 || arguments.kept == 0) return;
   if (!arguments.values && !arguments.positions) return;
   const int needed = std::max(1, width_of(static_cast<std::uint64_t>(arguments.length - 1)));
+  const bool few = arguments.outer * arguments.inner < few_lines;
+  const bool wide = size_of(arguments.dtype) == 8;
+  const Count longest = few ? longest_small_of_few : wide ? longest_small_of_wide : longest_small;
   with_ordering(arguments.dtype, [&]<class Order>(Order) {
-    if (position_bits == 0 && arguments.length <= longest_small) return sort_short_lines<Order>(arguments);
+    if (position_bits == 0 && arguments.length <= longest) return sort_short_lines<Order>(arguments);
     if (position_bits == 0 && selects(arguments)) return select_lines(arguments);
     const int bits = std::max(position_bits, needed), used = arguments.positions ? bits : 0;
     if (bits <= 32)

@@ -29,10 +29,11 @@ struct SortArguments {
 /// the line, fewer are its lowest (when descending: its greatest) ones. Stable in both directions: equal elements stand
 /// in the order of their positions, and of equal elements that do not all fit the first ones are kept.
 ///
-/// Scratch memory per line at work: 16 bytes an element with positions, twice the element's size without; a few times
-/// `kept` where that is far less than the length. One line is at work per thread, and only one at all where lines are
-/// long and few. Throws the Problem of Buffer::allocate when there is no memory, having written nothing or a part;
-/// InternalError for sizes that make no sense.
+/// Scratch memory per line at work: 16 bytes an element with positions, twice the element's size without, and up to a
+/// megabyte; where far less than the length is kept, about 32 bytes for each that is, 2 an element of the line
+/// at most. One line is at work per thread, and only one at all where lines are long and few. Throws the Problem of
+/// Buffer::allocate when there is no memory, having written nothing or a part; InternalError for sizes that make no
+/// sense.
 void sort(const SortArguments& arguments);
 
 /// Lines [outer, length], each sorted in ascending order, and the elements to look for [outer, count], dense both.

@@ -1,6 +1,7 @@
 // Batcher's merge exchange (Knuth, volume 3, 5.2.2 M): a sorting network for any length, on several lines at once.
 #include <bit>
 
+#include "stet/cpu/sort_groups.h"
 #include "stet/cpu/sort_records.h"
 
 namespace stet::cpu {
@@ -32,29 +33,31 @@ using Lanes [[gnu::vector_size(8 * sort_lanes_count), gnu::may_alias]] = std::in
   }
 }
 
-#if defined(__x86_64__)
-[[gnu::target("avx512f,avx512vl,avx512dq")]] void sort_avx512(std::int64_t* records, Count length) {
-  sort_network(records, length);
-}
-[[gnu::target("avx2")]] void sort_avx2(std::int64_t* records, Count length) { sort_network(records, length); }
-#endif
 void sort_plain(std::int64_t* records, Count length) { sort_network(records, length); }
-
-using Sort = void (*)(std::int64_t*, Count);
-Sort choose() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    return sort_avx512;
-  if (__builtin_cpu_supports("avx2")) return sort_avx2;
-#endif
-  return sort_plain;
-}
+STET_AVX2 void sort_avx2(std::int64_t* records, Count length) { sort_network(records, length); }
+STET_AVX512 void sort_avx512(std::int64_t* records, Count length) { sort_network(records, length); }
 
 }  // namespace
 
+VectorLevel vector_level() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq"))
+    return VectorLevel::avx512;
+  if (__builtin_cpu_supports("avx2")) return VectorLevel::avx2;
+#endif
+  return VectorLevel::plain;
+}
+
 void sort_lanes(std::int64_t* records, Count length) {
-  static const Sort sort = choose();
-  if (length > 1) sort(records, length);
+  static const VectorLevel level = vector_level();
+  if (length < 2) return;
+  if (level == VectorLevel::avx512)
+    sort_avx512(records, length);
+  else if (level == VectorLevel::avx2)
+    sort_avx2(records, length);
+  else
+    sort_plain(records, length);
 }
 
 }  // namespace stet::cpu

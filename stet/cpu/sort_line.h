@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "stet/cpu/sort.h"
+#include "stet/cpu/sort_groups.h"
 #include "stet/cpu/sort_keys.h"
 #include "stet/cpu/sort_records.h"
 #include "stet/runtime/parallel.h"
@@ -32,8 +33,24 @@ struct Line {
     values = arguments.values ? static_cast<std::byte*>(arguments.values) + result * bytes : nullptr;
     positions = arguments.positions ? arguments.positions + result : nullptr;
   }
+  const void* address(Count i) const { return static_cast<const Word*>(from) + i * stride; }
   Word word(Count i) const { return load_word<Word>(from, i * stride); }
   Word key(Count i) const { return static_cast<Word>(Order::key(word(i)) ^ flip); }
+  /// Writes the keys of [begin, end), and returns their span.
+  KeySpan<Word> read_keys(Count begin, Count end, Word* keys) const {
+    static const auto group_keys = GroupKeys<Order>::choose_make();
+    KeySpan<Word> span;
+    Count i = begin;
+    if (stride == 1)
+      for (; i + key_group <= end; i += key_group, keys += key_group)
+        span.add(group_keys(static_cast<const Word*>(from) + i, flip, keys));
+    for (; i < end; ++i) {
+      const Word here = word(i);
+      *keys = static_cast<Word>(Order::key(here) ^ flip);
+      span.template add<Order>(here, *keys++);
+    }
+    return span;
+  }
   void write(Count i, Word word) const { store_word(values, i * stride, word); }
 };
 

@@ -10,7 +10,9 @@ namespace {
 /// Up to length / this the lowest are selected; sorting what was selected costs more per element than sorting the line.
 constexpr Count least_ratio = 16;
 /// Elements looked at together; the room has space for so many more, so that collecting them needs no check.
-constexpr Count group = 64;
+constexpr Count group = key_group;
+/// Blocks of a long line: each begins without a threshold, so they are larger than those of sorting.
+constexpr Count least_selected_block = 1 << 19;
 
 template <class Word>
 struct Candidate {
@@ -21,7 +23,7 @@ struct Candidate {
   }
 };
 
-constexpr Count room_of(Count kept) { return 2 * kept + 2 * group; }
+constexpr Count room_of(Count kept) { return 2 * kept + 16 + group; }
 
 /// Leaves the `kept` lowest of the candidates, in no order.
 template <class Word>
@@ -35,6 +37,7 @@ Count drop_others(Candidate<Word>* candidates, Count count, Count kept) {
 template <class Order>
 Count collect(const Line<Order>& line, Count begin, Count end, Candidate<typename Order::Word>* candidates) {
   using Word = typename Order::Word;
+  static const auto lowest_key = GroupKeys<Order>::choose_lowest();
   const Count kept = line.kept, full = room_of(kept) - group;
   Count count = 0;
   auto add = [&](Count i) { candidates[count++] = {line.key(i), i}; };
@@ -48,23 +51,20 @@ Count collect(const Line<Order>& line, Count begin, Count end, Candidate<typenam
     for (Count k = 0; k < count; ++k) threshold = std::max(threshold, candidates[k].key);
   };
   if (i < end) tighten();
-  for (; i < end; i += group) {
+  while (i < end) {
+    if (line.stride == 1)
+      while (i + 2 * group <= end && lowest_key(static_cast<const Word*>(line.from) + i, line.flip) >= threshold)
+        i += 2 * group;
     const Count here = std::min(group, end - i);
     Word keys[group];
-    Word lowest = Order::highest;
-    if (here == group && line.stride == 1) {
-      for (Count k = 0; k < group; ++k)
-        keys[k] = static_cast<Word>(Order::key(load_word<Word>(line.from, i + k)) ^ line.flip);
-      for (Count k = 0; k < group; ++k) lowest = std::min(lowest, keys[k]);
-    } else {
-      for (Count k = 0; k < here; ++k) lowest = std::min(lowest, keys[k] = line.key(i + k));
+    if (line.read_keys(i, i + here, keys).lowest < threshold) {
+      for (Count k = 0; k < here; ++k) {
+        candidates[count] = {keys[k], i + k};
+        count += keys[k] < threshold;
+      }
+      if (count > full) tighten();
     }
-    if (lowest >= threshold) continue;
-    for (Count k = 0; k < here; ++k) {
-      candidates[count] = {keys[k], i + k};
-      count += keys[k] < threshold;
-    }
-    if (count > full) tighten();
+    i += here;
   }
   return drop_others(candidates, count, kept);
 }
@@ -86,7 +86,7 @@ void select_all(const SortArguments& arguments) {
   const Count room = room_of(arguments.kept), lines = arguments.outer * arguments.inner;
   auto allocate = [](Count count) { return Buffer::allocate(static_cast<std::size_t>(count) * sizeof(Element)); };
   if (few_long_lines(arguments)) {
-    const Blocks blocks = Blocks::of(arguments.length, std::max(least_block, least_ratio * arguments.kept));
+    const Blocks blocks = Blocks::of(arguments.length, std::max(least_selected_block, least_ratio * arguments.kept));
     const Buffer memory = allocate(blocks.count * room);
     auto* candidates = reinterpret_cast<Element*>(memory.data());
     for (Count index = 0; index < lines; ++index) {

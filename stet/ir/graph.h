@@ -130,6 +130,14 @@ struct ReduceAttributes {
   STET_ATTRIBUTES(axes, keepdims, body, operand_axes, space)
 };
 
+/// A running combination along an axis, as the row says.
+struct ScanAttributes {
+  int axis = 0;            // from 0
+  bool exclusive = false;  // without the element itself
+  bool reverse = false;    // from the last element to the first
+  STET_ATTRIBUTES(axis, exclusive, reverse)
+};
+
 /// A matrix product [batch…, m, k] x [batch…, k, n] of inputs 0 and 1, and an epilogue on each element: operand 0 is
 /// the product as the accumulator has it, operand i the node's input i + 1.
 struct ContractAttributes {

@@ -24,6 +24,8 @@ enum class Kind : std::uint8_t {
   index,      // positions come from values
   contract,   // matrix products
   window,     // convolutions
+  scan,       // running combinations along an axis
+  sort,       // order along an axis
   random,     // a map of the position and a counter
   late,       // the result's size depends on values
   branch,     // one of two child graphs, chosen by a value
@@ -150,6 +152,10 @@ struct OpDef {
   /// The accumulator's type for an operand's type.
   DType (*accumulator)(DType) = nullptr;
   bool divides_by_count = false;  // mean
+
+  // kind scan: how two neighbours are combined, in the accumulator's type, and what changes nothing
+  Expr (*combine_scanned)(Expr so_far, Expr next) = nullptr;
+  Expr (*identity)(DType) = nullptr;
 
   std::size_t result_count() const { return results.empty() ? 1 : results.size(); }
 };

@@ -8,6 +8,7 @@
 
 #include "stet/ir/expr.h"
 #include "stet/ir/layout.h"
+#include "stet/ir/op.h"
 
 namespace stet {
 
@@ -65,6 +66,46 @@ struct ConvolutionSpec {
   Dim input_extent = 0;
   int filter = 0;  // dense [axes…, channels / groups, features], in the type of the sums
   int result = 0;  // dense [batch, axes…, features]
+};
+
+// --- lines: along one axis, of a dense [outer, length, inner]
+
+struct Lines {
+  Dim outer = 1, length = 0, inner = 1;
+};
+
+/// The first `kept` of each line in sorted order and the positions they had: ascending, or from the largest. Stable;
+/// NaN is the largest. Results are dense [outer, kept, inner]; -1 for one that is not wanted.
+struct SortSpec {
+  DType dtype = DType::f32;
+  bool descending = false;
+  Lines lines;
+  Dim kept = 0;
+  int from = 0;
+  int values = -1, positions = -1;  // positions are i64
+};
+
+/// Where elements [outer, count] would be inserted into sorted lines [outer, length]: before those that are equal, or
+/// to the right of them. Positions are i64 [outer, count].
+struct SearchSpec {
+  DType dtype = DType::f32;
+  bool right = false;
+  Dim outer = 1, length = 0, count = 0;
+  int lines = 0, elements = 0, positions = 0;
+};
+
+/// result[o, at(o, k, i), i] is combined with updates[o, k, i], in the order of k; with Combine::none it is replaced.
+/// The result holds what it began with. Updates are dense [outer, count, inner].
+struct ScatterSpec {
+  DType dtype = DType::f32;  // of result and updates
+  Combine combine = Combine::none;
+  Lines lines;  // of the result
+  Dim count = 0;
+  DType index_type = DType::i64;
+  int indices = 0;
+  Layout index_layout;  // over [outer, count, inner]; stride 0 where all have the same
+  Dim index_extent = 0;
+  int updates = 0, result = 0;
 };
 
 // --- positions

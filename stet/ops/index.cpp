@@ -11,14 +11,21 @@ namespace stet {
 
 #ifdef STET_DECLARATIONS
 /// Slices of `x` along `axis`, chosen by integer `indices`; an index outside 0 to size-1 is a UserError.
+/// Names: numpy.take, array_api.take, tf.gather
+/// Example: gather(tensor({10, 20, 30}), tensor({2, 0}))
 STET_API Tensor gather(In x, In indices, int axis = 0);
 struct OneHotOptions {
   DType dtype = DType::f32;
 };
 /// A new last axis of size `depth` with 1 at the index and 0 elsewhere; an index outside gives all zeros.
+/// Names: tf.one_hot, jax.nn.one_hot
+/// Example: one_hot(tensor({2, 0}), 3)
 STET_API Tensor one_hot(In indices, const Dim& depth, OneHotOptions options = {});
-/// `x` with `updates` added at `indices` along `axis`: what gather's gradient is. Repeated indices add up, in order.
-STET_API Tensor scatter_add(In x, In indices, In updates, int axis = 0);
+/// Elements of `x` at `indices` along an axis: result[i, j] = x[indices[i, j], j] for axis 0. `indices` have as many
+/// axes as x and its sizes, but for the axis; an index outside 0 to size-1 is a UserError. Names:
+/// numpy.take_along_axis, array_api.take_along_axis, torch.gather Example: take_along_axis(tensor({{10, 20}, {30,
+/// 40}}), tensor({{1, 0}}), 0)
+STET_API Tensor take_along_axis(In x, In indices, int axis = -1);
 #endif
 
 namespace {
@@ -35,7 +42,6 @@ struct OneHotAttributes {
 
 constexpr const char* gather_names[] = {"x", "indices"};
 constexpr const char* one_hot_names[] = {"indices"};
-constexpr const char* scatter_names[] = {"x", "indices", "updates"};
 
 void require_indices(InferCall& call, int number) {
   call.require(is_integer(call.dtype(number)), text("'indices' are ", call.dtype(number), ", not integers"),
@@ -58,93 +64,69 @@ void infer_gather(InferCall& call) {
   call.result(call.dtype(0), gathered(call.shape(0), call.shape(1), axis));
 }
 
-/// Accesses of gather and scatter: loops over [before…, indices…, after…].
-struct IndexedLoops {
-  std::vector<Loop> loops;
-  Access indexed;  // of the tensor that is indexed, moved by operand 0
-  Access indices;
-  Access other;  // dense over all loops
-};
-
-IndexedLoops indexed_loops(const Place& x, const ValueType& x_type, const Place& indices, const ValueType& indices_type,
-                           const Place& other, int axis) {
-  IndexedLoops out;
-  const Shape &shape = x_type.shape, &positions = indices_type.shape;
-  Shape all = gathered(shape, positions, axis);
-  for (const Dim& extent : all) out.loops.push_back({extent, false});
-  std::vector<int> x_loops, index_loops, all_loops;
-  for (int k = 0; k < shape.rank(); ++k) x_loops.push_back(k < axis ? k : k == axis ? -1 : k - 1 + positions.rank());
-  for (int k = 0; k < positions.rank(); ++k) index_loops.push_back(axis + k);
-  for (int k = 0; k < all.rank(); ++k) all_loops.push_back(k);
-  out.indexed = LowerCall::access(x, x_type.dtype, x_loops, out.loops.size());
-  out.indexed.indirections = {
-      {.operand = 0, .stride = x.layout.strides[static_cast<std::size_t>(axis)], .extent = shape[axis], .check = 1}};
-  out.indices = LowerCall::access(indices, indices_type.dtype, index_loops, out.loops.size());
-  out.other = LowerCall::access(other, x_type.dtype, all_loops, out.loops.size());
+/// Operand 0, whose axis is moved along by the value of the kernel's operand 0.
+Access indexed_access(LowerCall& call, const std::vector<int>& loops, int axis, std::size_t loop_count) {
+  const Place& x = call.place(0);
+  Access out = LowerCall::access(x, call.in(0).dtype, loops, loop_count);
+  out.indirections = {{.operand = 0,
+                       .stride = x.layout.strides[static_cast<std::size_t>(axis)],
+                       .extent = call.in(0).shape[axis],
+                       .check = 1}};
   return out;
 }
 
+/// Loops over [before…, indices…, after…].
 void lower_gather(LowerCall& call) {
-  int axis = normalize_axis(call.attributes<GatherAttributes>().axis, call.in(0).shape.rank());
-  IndexedLoops nest = indexed_loops(call.place(0), call.in(0), call.place(1), call.in(1), call.result(), axis);
+  const ValueType &x = call.in(0), &indices = call.in(1);
+  int axis = normalize_axis(call.attributes<GatherAttributes>().axis, x.shape.rank()), more = indices.shape.rank();
   Kernel kernel;
   kernel.name = "gather";
-  kernel.loops = nest.loops;
-  kernel.operands = {nest.indices, nest.indexed};
-  kernel.body = operand(1, call.in(0).dtype);
-  kernel.result = nest.other;
-  call.kernel(std::move(kernel), {{"indices", call.in(0).shape[axis]}});
-}
-
-void infer_scatter_add(InferCall& call) {
-  require_indices(call, 1);
-  call.require(call.rank(0) >= 1, "a scalar has no axis to scatter into");
-  call.require(call.dtype(0) != DType::bool_, "scatter_add does not take bool", "cast(x, i32) first");
-  call.require(call.dtype(0) == call.dtype(2), text("'x' is ", call.dtype(0), " and 'updates' are ", call.dtype(2)),
-               "cast one of them first");
-  int axis = normalize_axis(call.attributes<GatherAttributes>().axis, call.rank(0));
-  Shape expected = gathered(call.shape(0), call.shape(1), axis);
-  call.require(call.rank(2) == expected.rank(),
-               text("'updates' have rank ", call.rank(2), ", not ", expected.rank(), " as ", expected));
-  for (int k = 0; k < expected.rank(); ++k)
-    call.require_equal(call.shape(2)[k], expected[k], text("sizes of axis ", k, " of 'updates' and what is indexed,"));
-  call.result(call.dtype(0), call.shape(0));
-}
-
-void lower_scatter_add(LowerCall& call) {
-  int axis = normalize_axis(call.attributes<GatherAttributes>().axis, call.in(0).shape.rank());
-  const ValueType& x = call.in(0);
-  DType computed = compute_type(x.dtype);
-  // f16 and bf16 add in f32 and round once, so they accumulate in a buffer of their own.
-  Place to = computed == x.dtype ? call.result() : call.temporary(computed, x.shape);
-  AxisMap same[] = {identity_axes(x.shape.rank())};
-  Place from[] = {call.place(0)};
-  DType dtypes[] = {x.dtype};
-  call.map(x.shape, from, dtypes, same, scalar::cast(operand(0, x.dtype), computed), to, "scatter_add");
-
-  ValueType sums{computed, x.shape};
-  IndexedLoops nest = indexed_loops(to, sums, call.place(1), call.in(1), call.place(2), axis);
-  nest.other.dtype = x.dtype;
-  Kernel kernel;
-  kernel.name = "scatter_add";
-  kernel.loops = nest.loops;
-  kernel.operands = {nest.indices, nest.other};
-  kernel.body = scalar::cast(operand(1, x.dtype), computed);
-  kernel.result = nest.indexed;
-  kernel.accumulate = true;
-  if (axis == x.shape.rank() - 1) {
-    // The innermost loop runs over indices, which may repeat: one element at a time.
-    auto still = [](Access& access) { access.address.strides.push_back(Dim(0)); };
-    kernel.loops.push_back({Dim(1), false});
-    for (Access& access : kernel.operands) still(access);
-    kernel.result.address.strides.push_back(Dim(1));
-  }
+  Shape all = gathered(x.shape, indices.shape, axis);
+  for (const Dim& extent : all) kernel.loops.push_back({extent, false});
+  std::vector<int> x_loops, index_loops, all_loops;
+  for (int k = 0; k < x.shape.rank(); ++k) x_loops.push_back(k < axis ? k : k == axis ? -1 : k - 1 + more);
+  for (int k = 0; k < more; ++k) index_loops.push_back(axis + k);
+  for (int k = 0; k < all.rank(); ++k) all_loops.push_back(k);
+  std::size_t loops = kernel.loops.size();
+  kernel.operands = {LowerCall::access(call.place(1), indices.dtype, index_loops, loops),
+                     indexed_access(call, x_loops, axis, loops)};
+  kernel.body = operand(1, x.dtype);
+  kernel.result = LowerCall::access(call.result(), x.dtype, all_loops, loops);
   call.kernel(std::move(kernel), {{"indices", x.shape[axis]}});
-  if (computed != x.dtype) {
-    Place wide[] = {to};
-    DType wide_dtypes[] = {computed};
-    call.map(x.shape, wide, wide_dtypes, same, scalar::cast(operand(0, computed), x.dtype), call.result(), "round");
+}
+
+// --- take_along_axis
+
+void infer_take_along_axis(InferCall& call) {
+  require_indices(call, 1);
+  call.require(call.rank(0) >= 1, "a scalar has no axis to take from");
+  call.require(call.rank(1) == call.rank(0),
+               text("'indices' have rank ", call.rank(1), ", not ", call.rank(0), " as 'x'"),
+               "gather() takes whole slices by indices of any rank");
+  int axis = normalize_axis(call.attributes<GatherAttributes>().axis, call.rank(0));
+  for (int k = 0; k < call.rank(0); ++k)
+    if (k != axis)
+      call.require_equal(call.shape(0)[k], call.shape(1)[k], text("sizes of axis ", k, " of 'x' and 'indices',"));
+  call.result(call.dtype(0), call.shape(1));
+}
+
+void lower_take_along_axis(LowerCall& call) {
+  const ValueType& x = call.in(0);
+  int axis = normalize_axis(call.attributes<GatherAttributes>().axis, x.shape.rank());
+  Kernel kernel;
+  kernel.name = "take_along_axis";
+  std::vector<int> x_loops, loops_of_indices;
+  for (int k = 0; k < x.shape.rank(); ++k) {
+    kernel.loops.push_back({call.in(1).shape[k], false});
+    x_loops.push_back(k == axis ? -1 : k);
+    loops_of_indices.push_back(k);
   }
+  std::size_t loops = kernel.loops.size();
+  kernel.operands = {LowerCall::access(call.place(1), call.in(1).dtype, loops_of_indices, loops),
+                     indexed_access(call, x_loops, axis, loops)};
+  kernel.body = operand(1, x.dtype);
+  kernel.result = LowerCall::access(call.result(), x.dtype, loops_of_indices, loops);
+  call.kernel(std::move(kernel), {{"indices", x.shape[axis]}});
 }
 
 void infer_one_hot(InferCall& call) {
@@ -198,37 +180,34 @@ constinit const OpDef gather_row{
               .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2}}}, GatherAttributes{0});
         }};
 
-constinit const OpDef scatter_add_row{
-    .name = "scatter_add",
+constinit const OpDef take_along_axis_row{
+    .name = "take_along_axis",
     .kind = Kind::index,
-    .summary = "Slices added at indices.",
-    .operands = scatter_names,
-    .infer = infer_scatter_add,
-    .lower = lower_scatter_add,
+    .summary = "Elements chosen by index along an axis.",
+    .operands = gather_names,
+    .infer = infer_take_along_axis,
+    .lower = lower_take_along_axis,
     .gradient =
         [](GradientCall& g) {
-          if (g.wants(0)) g.set(0, g.d());
-          if (g.wants(2)) g.set(2, gather(g.d(), g.in(1), g.attributes<GatherAttributes>().axis));
+          if (g.wants(0))
+            g.set(0, put_along_axis(zeros_like(g.in(0)), g.in(1), g.d(), g.attributes<GatherAttributes>().axis,
+                                    {.combine = ScatterCombine::add}));
         },
     .samples =
         [](SampleList& s) {
-          s.rounded(Rounding::sums)
-              .add({{{5, 3}}, {{4}, 5}, {{4, 3}}}, GatherAttributes{0})
-              .add({{{5, 40}}, {{2, 3}, 5}, {{2, 3, 40}}}, GatherAttributes{0})
-              .add({{{7}}, {{50}, 7}, {{50}}}, GatherAttributes{0})
-              .add({{{2, 5, 3}}, {{6}, 5}, {{2, 6, 3}}}, GatherAttributes{1})
-              .add({{{5, 3}}, {{0}, 5}, {{0, 3}}}, GatherAttributes{0});
+          s.add({{{5, 3}}, {{4, 3}, 5}}, GatherAttributes{0})
+              .add({{{2, 37}}, {{2, 50}, 37}}, GatherAttributes{-1})
+              .add({{{2, 5, 18}}, {{2, 3, 18}, 5}}, GatherAttributes{1})
+              .add({{{1}}, {{1}, 1}}, GatherAttributes{0})
+              .add({{{5, 3}}, {{0, 3}, 5}}, GatherAttributes{0});
         },
     .errors =
         [](ErrorList& e) {
-          e.add("'indices' are bool, not integers", {{DType::f32, {3}}, {DType::bool_, {2}}, {DType::f32, {2}}},
-                GatherAttributes{0})
-              .add("'updates' have rank 2, not 1", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f32, {2, 2}}},
+          e.add("'indices' are f32, not integers", {{DType::f32, {3}}, {DType::f32, {2}}}, GatherAttributes{0})
+              .add("'indices' have rank 1, not 2 as 'x'", {{DType::f32, {3, 4}}, {DType::i64, {2}}},
                    GatherAttributes{0})
-              .add("2 and 4 differ", {{DType::f32, {3, 4}}, {DType::i64, {2}}, {DType::f32, {2, 2}}},
-                   GatherAttributes{0})
-              .add("'x' is f32 and 'updates' are f64", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::f64, {2}}},
-                   GatherAttributes{0});
+              .add("4 and 2 differ", {{DType::f32, {3, 4}}, {DType::i64, {2, 2}}}, GatherAttributes{0})
+              .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2, 4}}}, GatherAttributes{0});
         }};
 
 constinit const OpDef one_hot_row{
@@ -254,8 +233,8 @@ constinit const OpDef one_hot_row{
 
 Tensor gather(In x, In indices, int axis) { return call(gather_row, {x, indices}, view_of(GatherAttributes{axis})); }
 
-Tensor scatter_add(In x, In indices, In updates, int axis) {
-  return call(scatter_add_row, {x, indices, updates}, view_of(GatherAttributes{axis}));
+Tensor take_along_axis(In x, In indices, int axis) {
+  return call(take_along_axis_row, {x, indices}, view_of(GatherAttributes{axis}));
 }
 
 Tensor one_hot(In indices, const Dim& depth, OneHotOptions options) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stet/ir/kernel.h"
+#include "stet/ir/scan.h"
 #include "stet/ir/specs.h"
 #include "stet/runtime/kernel_check.h"
 #include "stet/runtime/program.h"
@@ -29,6 +30,11 @@ class Target {
   virtual std::unique_ptr<Step> kernel(KernelLaunch launch) const = 0;
   virtual std::unique_ptr<Step> contraction(ContractionSpec spec) const = 0;
   virtual std::unique_ptr<Step> convolution(ConvolutionSpec spec) const = 0;
+  virtual std::unique_ptr<Step> scan(ScanSpec spec, Lines lines, int from, int to) const = 0;
+  virtual std::unique_ptr<Step> sort(SortSpec spec) const = 0;
+  virtual std::unique_ptr<Step> search(SearchSpec spec) const = 0;
+  /// Fails `check` for an index that is not on the axis, before anything is written.
+  virtual std::unique_ptr<Step> scatter(ScatterSpec spec, KernelCheck check) const = 0;
   virtual std::unique_ptr<Step> positions(PositionsSpec spec) const = 0;
 
   /// Whether contraction() multiplies matrices of this type; a product of others is a kernel.

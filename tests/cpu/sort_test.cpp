@@ -240,7 +240,7 @@ TEST_F(Sort, IsAStableSortForAllTypesPatternsAndLengths) {
         for (std::int64_t inner : {1, 7}) {
           const Sizes sizes{2, length, inner};
           const Bytes from = make(dtype, pattern, 2 * length * inner, static_cast<unsigned>(length));
-          std::vector<std::int64_t> kept = {0, 1, length / 20, length / 3, length - 1, length};
+          std::vector<std::int64_t> kept = {0, 1, length / 20, length - 1, length};
           check(dtype, from, sizes, kept, text("pattern ", static_cast<int>(pattern)));
           if (HasFatalFailure()) return;
         }
@@ -249,23 +249,28 @@ TEST_F(Sort, IsAStableSortForAllTypesPatternsAndLengths) {
 TEST_F(Sort, IsAStableSortOfLongerLines) {
   for (DType dtype : all_dtypes)
     for (Pattern pattern : all_patterns)
-      for (std::int64_t length : {4095, 4096, 4097, 20000}) {
+      for (std::int64_t length : {4095, 4096, 4097}) {
         const Bytes from = make(dtype, pattern, length, static_cast<unsigned>(length));
-        check(dtype, from, {1, length, 1}, {1, 100, length - 1, length}, text("pattern ", static_cast<int>(pattern)));
+        check(dtype, from, {1, length, 1}, {100, length}, text("pattern ", static_cast<int>(pattern)));
         if (HasFatalFailure()) return;
       }
 }
 
 TEST_F(Sort, IsAStableSortOfLinesInBlocks) {
-  for (DType dtype : {bool_, i16, f16, f32, i64, f64})
-    for (Pattern pattern : {Pattern::any_bits, Pattern::special, Pattern::clusters, Pattern::outlier}) {
-      const std::int64_t length = dtype == f32 ? 300'001 : 140'000;
+  const Bytes one_block = make(f32, Pattern::normal, 100'000, 4);
+  check(f32, one_block, {1, 100'000, 1}, {99'999, 100'000}, "one block");
+  for (DType dtype : {u8, f16, f32, i64, f64})
+    for (Pattern pattern : {Pattern::any_bits, Pattern::special, Pattern::outlier}) {
+      const std::int64_t length = dtype == f32 ? 200'001 : 132'000;
       const Bytes from = make(dtype, pattern, length, 5);
-      check(dtype, from, {1, length, 1}, {1, 1000, length - 1, length}, text("pattern ", static_cast<int>(pattern)));
+      check(dtype, from, {1, length, 1}, {1000, length}, text("pattern ", static_cast<int>(pattern)));
       if (HasFatalFailure()) return;
     }
-  const Bytes columns = make(f32, Pattern::normal, 2 * 140'000, 6);
-  check(f32, columns, {1, 140'000, 2}, {10, 140'000}, "two columns");
+  // Selected in several blocks.
+  const Bytes many = make(i16, Pattern::any_bits, 1'100'000, 8);
+  check(i16, many, {1, 1'100'000, 1}, {50}, "several blocks");
+  const Bytes columns = make(f32, Pattern::normal, 2 * 132'000, 6);
+  check(f32, columns, {1, 132'000, 2}, {10, 132'000}, "two columns");
 }
 
 TEST_F(Sort, IsAStableSortOfManyLines) {
@@ -279,7 +284,7 @@ TEST_F(Sort, IsAStableSortOfManyLines) {
 }
 
 TEST_F(Sort, KnowsMorePositionsThanAreInMemory) {
-  for (int position_bits : {32, 33, 40, 56})
+  for (int position_bits : {32, 40, 56})
     for (DType dtype : {u8, f16, i32, f32, i64, f64})
       for (Pattern pattern : all_patterns)
         for (std::int64_t length : {1, 2, 100, 3000}) {
@@ -339,8 +344,8 @@ TEST_F(Sort, WithoutMemoryItThrowsWhatTheAllocatorThrows) {
 TEST_F(Sort, SearchFindsWhatTheBoundsFind) {
   for (DType dtype : all_dtypes)
     for (Pattern pattern : {Pattern::any_bits, Pattern::normal, Pattern::few, Pattern::special})
-      for (std::int64_t length : {0, 1, 2, 3, 15, 16, 17, 1000, 4097})
-        for (std::int64_t count : {0, 1, 15, 16, 17, 3000}) {
+      for (std::int64_t length : {0, 1, 2, 3, 16, 17, 1000})
+        for (std::int64_t count : {0, 1, 15, 17, 1500}) {
           const std::int64_t outer = 3;
           const Bytes unsorted = make(dtype, pattern, outer * length, 1),
                       wanted = make(dtype, pattern, outer * count, 2);

@@ -70,7 +70,8 @@ Values allowed_errors(const OpDef& op, const Sample& sample, const std::vector<T
       out[i] = (static_cast<Value>(count_of(sizes_of(inputs[0]))) * u + v) * std::abs(expected[i]);
   } else if (sample.rounding == Rounding::functions) {
     // Box and Muller with angles up to 2 pi, in f32: radius times the angle's rounding error.
-    for (Value& one : out) one = 64 * u;
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = 64 * u * std::max<Value>(std::abs(expected[i]), 1) + v * std::abs(expected[i]);
   } else if (sample.rounding == Rounding::factorisation) {
     // Backward stable, of matrices whose condition is below 100: some hundred roundings of the largest element.
     Value largest = 1;

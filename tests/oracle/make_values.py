@@ -474,17 +474,6 @@ def moved(row, x, a):
     return None
 
 
-def scatter_add(x, indices, updates, axis):
-    out = np.array(x)
-    axis %= out.ndim
-    before, after = out.shape[:axis], out.shape[axis + 1:]
-    flat = out.reshape((math.prod(before), out.shape[axis], math.prod(after)))
-    parts = updates.reshape((math.prod(before), indices.size, math.prod(after)))
-    for j, at in enumerate(indices.reshape(-1)):
-        flat[:, at, :] += parts[:, j, :]
-    return flat.reshape(out.shape)
-
-
 def conv2d(x, filters, a):
     """Straight from the definition, over padded and dilated input."""
     batch, height, width, channels = x.shape
@@ -544,8 +533,6 @@ def matmul(x, y, a):
 def computed(row, x, a):
     if row in ("sum", "mean", "prod", "max", "min", "argmax", "argmin"):
         return reduced(row, x[0], a)
-    if row == "scatter_add":
-        return scatter_add(*x, a["axis"])
     if row == "matmul":
         return matmul(*x, a)
     if row == "conv2d":
@@ -557,7 +544,7 @@ def computed(row, x, a):
 def groups(row):
     if row == "conv2d":
         return list(FLOATS)
-    if row in ("matmul", "scatter_add"):
+    if row == "matmul":
         return ["u8", "i64", *FLOATS]
     return ["bool", "u8", "i64", *FLOATS]
 
@@ -582,7 +569,9 @@ def write_listed_sample(out, reference, operands, a):
     if reference.moves:
         write_results(out, reference(source_positions(operands), a), "source")
         return
-    for number, dtype in enumerate(reference.types):
+    types = reference.types(a) if callable(reference.types) else reference.types
+    for number, dtype in enumerate(types):
+        oracle.current_type = dtype
         write_results(out, reference(operand_arrays(operands, dtype), a), dtype, shapes=number == 0)
 
 

@@ -8,7 +8,8 @@
 
 The function is given the operands (integers as objects, so that nothing wraps; floating ones in double) and the row's
 attributes by name, and returns an array, or a tuple of them for a row with several results. `types` are those that the row
-takes: "i64" stands for all signed integers, which draw the same numbers. With moves=True the elements are only moved: the
+takes (or a function that gives them for a sample's attributes): "i64" stands for all signed integers, which draw the same
+numbers. With moves=True the elements are only moved: the
 function is run once, on the positions of elements, and serves all types.
 """
 
@@ -21,6 +22,7 @@ ALL = ["bool", "u8", "i64", "f16", "bf16", "f32", "f64"]
 NUMBERS = ALL[1:]
 FLOATING = ["f16", "bf16", "f32", "f64"]
 ROWS = {}
+current_type = None  # while a reference runs: the type that its operands were drawn for
 
 
 class Reference:

@@ -1,5 +1,7 @@
 #include "tests/reference/reference_device.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -350,6 +352,126 @@ void find_positions(const PositionsSpec& spec, void* const* table, const Binding
   });
 }
 
+// --- lines
+
+struct LineSizes {
+  std::int64_t outer, length, inner;
+  LineSizes(const Lines& lines, const Bindings& bindings)
+      : outer(lines.outer.evaluate(bindings)),
+        length(lines.length.evaluate(bindings)),
+        inner(lines.inner.evaluate(bindings)) {}
+  std::int64_t count() const { return outer * length * inner; }
+};
+
+void scan_lines(const ScanSpec& spec, const Lines& lines, int from, int to, void* const* table,
+                const Bindings& bindings) {
+  LineSizes s(lines, bindings);
+  Elements x(table[from], spec.stored, s.count()), y(table[to], spec.result, s.count());
+  DType type = spec.combine.dtype();
+  for (std::int64_t o = 0; o < s.outer; ++o)
+    for (std::int64_t i = 0; i < s.inner; ++i) {
+      ScalarValue so_far = evaluate(spec.identity, {});
+      for (std::int64_t step = 0; step < s.length; ++step) {
+        std::int64_t k = spec.reverse ? s.length - 1 - step : step, at = (o * s.length + k) * s.inner + i;
+        ScalarValue values[] = {so_far, convert(x[at], spec.stored, type)};
+        ScalarValue next = evaluate(spec.combine, values, {}, true);
+        y.set(at, convert(spec.exclusive ? so_far : next, type, spec.result));
+        so_far = next;
+      }
+    }
+}
+
+/// Numbers by value, NaN last and equal to NaN.
+bool comes_before(ScalarValue a, ScalarValue b, bool floating) {
+  if (!floating) return a.integer < b.integer;
+  return a.real < b.real || (a.real == a.real && b.real != b.real);
+}
+
+void sort_lines(const SortSpec& spec, void* const* table, const Bindings& bindings) {
+  LineSizes s(spec.lines, bindings);
+  std::int64_t kept = spec.kept.evaluate(bindings);
+  bool floating = is_floating(spec.dtype);
+  Elements x(table[spec.from], spec.dtype, s.count());
+  for (std::int64_t o = 0; o < s.outer; ++o)
+    for (std::int64_t i = 0; i < s.inner; ++i) {
+      auto element = [&](std::int64_t k) { return x[(o * s.length + k) * s.inner + i]; };
+      Index order;
+      for (std::int64_t k = 0; k < s.length; ++k) order.push_back(k);
+      std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        return spec.descending ? comes_before(element(b), element(a), floating)
+                               : comes_before(element(a), element(b), floating);
+      });
+      for (std::int64_t k = 0; k < kept; ++k) {
+        std::int64_t at = (o * kept + k) * s.inner + i, position = order[static_cast<std::size_t>(k)];
+        std::int64_t count = s.outer * kept * s.inner;
+        if (spec.values >= 0) Elements(table[spec.values], spec.dtype, count).set(at, element(position));
+        if (spec.positions >= 0) Elements(table[spec.positions], DType::i64, count).set(at, {.integer = position});
+      }
+    }
+}
+
+void search_lines(const SearchSpec& spec, void* const* table, const Bindings& bindings) {
+  std::int64_t outer = spec.outer.evaluate(bindings), length = spec.length.evaluate(bindings),
+               count = spec.count.evaluate(bindings);
+  bool floating = is_floating(spec.dtype);
+  Elements lines(table[spec.lines], spec.dtype, outer * length);
+  Elements elements(table[spec.elements], spec.dtype, outer * count);
+  Elements positions(table[spec.positions], DType::i64, outer * count);
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t k = 0; k < count; ++k) {
+      ScalarValue wanted = elements[o * count + k];
+      std::int64_t at = 0;
+      auto passes = [&](ScalarValue here) {
+        return spec.right ? !comes_before(wanted, here, floating) : comes_before(here, wanted, floating);
+      };
+      while (at < length && passes(lines[o * length + at])) ++at;
+      positions.set(o * count + k, {.integer = at});
+    }
+}
+
+ScalarValue combined(Combine combine, DType dtype, ScalarValue old, ScalarValue next) {
+  auto as_unsigned = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+  bool floating = is_floating(dtype), nan = floating && (old.real != old.real || next.real != next.real);
+  switch (combine) {
+    case Combine::sum:
+      return {old.real + next.real, static_cast<std::int64_t>(as_unsigned(old.integer) + as_unsigned(next.integer))};
+    case Combine::product:
+      return {old.real * next.real, static_cast<std::int64_t>(as_unsigned(old.integer) * as_unsigned(next.integer))};
+    case Combine::maximum:
+      return nan ? ScalarValue{std::nan(""), 0} : comes_before(old, next, floating) ? next : old;
+    case Combine::minimum:
+      return nan ? ScalarValue{std::nan(""), 0} : comes_before(next, old, floating) ? next : old;
+    default:
+      return next;
+  }
+}
+
+void scatter_lines(const ScatterSpec& spec, const KernelCheck& check, void* const* table, const Bindings& bindings) {
+  LineSizes s(spec.lines, bindings);
+  std::int64_t count = spec.count.evaluate(bindings);
+  Index strides;
+  for (const Dim& stride : spec.index_layout.strides) strides.push_back(stride.evaluate(bindings));
+  Elements indices(table[spec.indices], spec.index_type, spec.index_extent.evaluate(bindings));
+  Elements updates(table[spec.updates], spec.dtype, s.outer * count * s.inner);
+  Elements result(table[spec.result], spec.dtype, s.count());
+  for (bool test : {true, false})  // nothing is written before all indices have been looked at
+    for (std::int64_t o = 0; o < s.outer; ++o)
+      for (std::int64_t k = 0; k < count; ++k)
+        for (std::int64_t i = 0; i < s.inner; ++i) {
+          std::int64_t place =
+              indices[spec.index_layout.offset.evaluate(bindings) + o * strides[0] + k * strides[1] + i * strides[2]]
+                  .integer;
+          if (test) {
+            std::int64_t position = strides[2] == 0 ? k : (o * count + k) * s.inner + i;
+            if (place < 0 || place >= s.length)
+              throw_failed_check(check, {1, place, position}, check.extent.evaluate(bindings));
+            continue;
+          }
+          std::int64_t at = (o * s.length + place) * s.inner + i;
+          result.set(at, combined(spec.combine, spec.dtype, result[at], updates[(o * count + k) * s.inner + i]));
+        }
+}
+
 // --- target and device
 
 class ReferenceTarget : public Target {
@@ -380,6 +502,38 @@ class ReferenceTarget : public Target {
     return step(
         "convolution\n", std::move(read), {written},
         [spec = std::move(spec)](void* const* table, const Bindings& bindings) { convolve(spec, table, bindings); });
+  }
+  std::unique_ptr<Step> scan(ScanSpec spec, Lines lines, int from, int to) const override {
+    return step(
+        "scan\n", {from}, {to},
+        [spec = std::move(spec), lines = std::move(lines), from, to](void* const* table, const Bindings& bindings) {
+          scan_lines(spec, lines, from, to, table, bindings);
+        });
+  }
+  std::unique_ptr<Step> sort(SortSpec spec) const override {
+    std::vector<int> written;
+    for (int buffer : {spec.values, spec.positions})
+      if (buffer >= 0) written.push_back(buffer);
+    int read = spec.from;
+    return step(
+        "sort\n", {read}, std::move(written),
+        [spec = std::move(spec)](void* const* table, const Bindings& bindings) { sort_lines(spec, table, bindings); });
+  }
+  std::unique_ptr<Step> search(SearchSpec spec) const override {
+    std::vector<int> read{spec.lines, spec.elements};
+    int written = spec.positions;
+    return step("search\n", std::move(read), {written},
+                [spec = std::move(spec)](void* const* table, const Bindings& bindings) {
+                  search_lines(spec, table, bindings);
+                });
+  }
+  std::unique_ptr<Step> scatter(ScatterSpec spec, KernelCheck check) const override {
+    std::vector<int> read{spec.indices, spec.updates, spec.result};
+    int written = spec.result;
+    return step("scatter\n", std::move(read), {written},
+                [spec = std::move(spec), check = std::move(check)](void* const* table, const Bindings& bindings) {
+                  scatter_lines(spec, check, table, bindings);
+                });
   }
   std::unique_ptr<Step> positions(PositionsSpec spec) const override {
     int read = spec.flags, written = spec.positions;
