@@ -2,6 +2,7 @@
 // eagerly or is recorded like any other code.
 #pragma once
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "stet/core/in.h"
@@ -9,6 +10,14 @@
 #include "stet/ir/op.h"
 
 namespace stet {
+
+/// A gradient that is zero but for a block: what a slice gives back. Element i of `d` along an axis belongs to position
+/// begin + i * step.
+struct GradientBlock {
+  std::vector<Dim> begin;
+  std::vector<std::int64_t> step;
+  Tensor d;
+};
 
 class GradientCall {
  public:
@@ -39,14 +48,18 @@ class GradientCall {
   /// Whether anybody needs the gradient of this operand; integers never do.
   bool wants(int number) const { return wanted_[static_cast<std::size_t>(number)] && is_floating(in(number).dtype()); }
   void set(int number, Tensor gradient) { results_[static_cast<std::size_t>(number)] = std::move(gradient); }
+  /// The same for a gradient that is a block of zeros' place: many of them, of one operand, are put together at once.
+  void set_block(int number, GradientBlock block) { blocks_.emplace_back(number, std::move(block)); }
   template <class T>
   const T& attributes() const {
     return *static_cast<const T*>(attributes_.data);
   }
   /// The same size by form: not asked of this call, nor proved by what is known now.
   static bool same_size(const Dim& a, const Dim& b);
-  /// One per operand; undefined where it was not wanted or is zero.
-  std::vector<Tensor>& results() { return results_; }
+  /// One per operand; undefined where it was not wanted, is zero, or was set as a block.
+  const std::vector<Tensor>& results() const { return results_; }
+  /// What was set as a block, by operand.
+  std::vector<std::pair<int, GradientBlock>>& blocks() { return blocks_; }
 
  private:
   const OpDef& op_;
@@ -55,6 +68,7 @@ class GradientCall {
   std::vector<Tensor> outputs_, ds_;
   std::vector<bool> wanted_;
   std::vector<Tensor> results_;
+  std::vector<std::pair<int, GradientBlock>> blocks_;
 };
 
 /// The few ops that core/ itself needs. It knows no op by name: ops/ hands them up.
@@ -65,6 +79,8 @@ struct CoreOps {
   Tensor (*broadcast_to)(In x, const Shape& shape);
   /// The sum over the axes along which a tensor of this shape would be repeated: the adjoint of broadcasting.
   Tensor (*sum_to)(const Tensor& x, const Shape& shape);
+  /// The sum of blocks in zeros of this shape.
+  Tensor (*assembled)(const Shape& shape, std::vector<GradientBlock> blocks);
 };
 extern const CoreOps core_ops;  // defined in ops/
 

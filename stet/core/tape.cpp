@@ -57,24 +57,37 @@ std::span<GradientTape::State* const> visible_tapes() {
 /// Gradients by tensor while walking backwards.
 class Accumulator {
  public:
-  void add(const Tensor& at, const Tensor& gradient) {
-    Tensor& sum = gradients_[at.node()];
-    sum = sum.defined() ? core_ops.add(In(sum), In(gradient)) : gradient;
+  void add(const Tensor& at, const Tensor& gradient) { add(gradients_[at.node()].sum, gradient); }
+  /// Blocks wait until the sum is asked for: those of many slices of one tensor are put together in one go.
+  void add(const Tensor& at, GradientBlock block) {
+    Gradient& gradient = gradients_[at.node()];
+    gradient.shape = at.shape();
+    gradient.blocks.push_back(std::move(block));
   }
   Tensor take(const Tensor& at, bool keep) {
-    auto found = gradients_.find(at.node());
-    if (found == gradients_.end()) return {};
-    Tensor out = found->second;
-    if (!keep) gradients_.erase(found);
+    Tensor out = find(at.node());
+    if (!keep) gradients_.erase(at.node());
     return out;
   }
-  Tensor find(const TensorNode* node) const {
+  Tensor find(const TensorNode* node) {
     auto found = gradients_.find(node);
-    return found == gradients_.end() ? Tensor() : found->second;
+    if (found == gradients_.end()) return {};
+    Gradient& gradient = found->second;
+    if (!gradient.blocks.empty())
+      add(gradient.sum, core_ops.assembled(gradient.shape, std::exchange(gradient.blocks, {})));
+    return gradient.sum;
   }
 
  private:
-  std::unordered_map<const TensorNode*, Tensor> gradients_;
+  struct Gradient {
+    Tensor sum;
+    Shape shape;  // of the tensor, if there are blocks
+    std::vector<GradientBlock> blocks;
+  };
+  static void add(Tensor& sum, const Tensor& gradient) {
+    sum = sum.defined() ? core_ops.add(In(sum), In(gradient)) : gradient;
+  }
+  std::unordered_map<const TensorNode*, Gradient> gradients_;
 };
 
 /// One record backwards.
@@ -100,6 +113,8 @@ void propagate(const GradientTape::State& tape, const TapeRecord& record, std::v
     map_gradient(call);
   for (std::size_t i = 0; i < record.inputs.size(); ++i)
     if (call.results()[i].defined()) gradients.add(record.inputs[i], call.results()[i]);
+  for (auto& [number, block] : call.blocks())
+    gradients.add(record.inputs[static_cast<std::size_t>(number)], std::move(block));
 }
 
 }  // namespace
@@ -154,7 +169,7 @@ void walk_back(const GradientTape::State& tape, const std::vector<Source>& sourc
 }
 
 std::vector<Tensor> gradients_at(const GradientTape::State& tape, const std::vector<Source>& sources,
-                                 const Accumulator& gradients, Where where) {
+                                 Accumulator& gradients, Where where) {
   std::unordered_map<std::uint64_t, Tensor> of_variable;
   for (const auto& [read, variable] : tape.reads)
     if (Tensor d = gradients.find(read.node()); d.defined()) {

@@ -238,22 +238,10 @@ std::optional<Layout> view_slice(const ViewCall& call) {
   return out;
 }
 
-/// Puts d back where the slice was taken from, zeros elsewhere.
+/// d back where the slice was taken from, zeros elsewhere.
 void gradient_of_slice(GradientCall& call) {
-  if (!call.wants(0)) return;
   const auto& a = call.attributes<SliceAttributes>();
-  Tensor out = call.d();
-  Shape whole = call.in(0).shape();
-  for (int axis = 0; axis < whole.rank(); ++axis) {
-    auto at = static_cast<std::size_t>(axis);
-    if (a.step[at] == 1 && call.same_size(a.size[at], whole[axis])) continue;
-    // One scatter per sliced axis: positions begin + i * step.
-    Tensor positions = arange(a.size[at]) * a.step[at] + a.begin[at];
-    Shape grown = out.shape();
-    grown.set(axis, whole[axis]);
-    out = scatter_add(zeros(grown, out.dtype()), positions, out, axis);
-  }
-  call.set(0, out);
+  if (call.wants(0)) call.set_block(0, {a.begin, a.step, call.d()});
 }
 
 // --- reverse

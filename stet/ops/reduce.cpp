@@ -277,9 +277,6 @@ Tensor argmin(In x, int axis, ReduceOptions options) {
   return reduced(argmin_row, x, &one, options);
 }
 
-constinit const CoreOps core_ops{
-    .add = add, .subtract = subtract, .cast = cast, .broadcast_to = broadcast_to, .sum_to = sum_to};
-
 Tensor sum_to(const Tensor& x, const Shape& shape) {
   Shape from = x.shape();
   int extra = from.rank() - shape.rank();

@@ -188,7 +188,7 @@ constinit const OpDef top_k_row{
               .add({{{3, 70}}}, TopAttributes{1, 1})
               .add({{{17, 5}}}, TopAttributes{0, 17})
               .add({{{2, 33, 4}}}, TopAttributes{1, 5})
-              .add({{{500}}}, TopAttributes{0, 20})
+              .add({{{90}}}, TopAttributes{0, 5})
               .add({{{1}}}, TopAttributes{0, 1})
               .add({{{4, 3}}}, TopAttributes{1, 0});
         },

@@ -1,6 +1,18 @@
 #include "stet/ops/table.h"
 
+#include "stet/core/gradient.h"
+#include "stet/ops/assemble.h"
+#include "stet/ops/ops.h"
+#include "stet/ops/sum_to.h"
+
 namespace stet {
+
+constinit const CoreOps core_ops{.add = add,
+                                 .subtract = subtract,
+                                 .cast = cast,
+                                 .broadcast_to = broadcast_to,
+                                 .sum_to = sum_to,
+                                 .assembled = assembled};
 
 std::vector<const OpDef*> all_rows() {
   std::vector<const OpDef*> out;

@@ -43,7 +43,11 @@ std::vector<Tensor> gradients_of(const OpDef& op, const std::vector<Tensor>& inp
                                  const std::vector<Tensor>& outputs, const std::vector<Tensor>& ds) {
   GradientCall gradient(op, inputs, attributes.view(), outputs, ds, std::vector<bool>(inputs.size(), true));
   op.gradient(gradient);
-  return gradient.results();
+  std::vector<Tensor> out = gradient.results();
+  for (auto& [number, block] : gradient.blocks())
+    out[static_cast<std::size_t>(number)] =
+        core_ops.assembled(inputs[static_cast<std::size_t>(number)].shape(), {block});
+  return out;
 }
 std::vector<Tensor> gradients_of(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
                                  const Tensor& output, const Tensor& d) {
