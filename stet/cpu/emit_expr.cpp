@@ -1,5 +1,6 @@
 #include "stet/cpu/emit_expr.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -28,6 +29,9 @@ class Emission {
   Value integral(const ExprNode&, std::span<const Value> arguments);
   Value compare(Primitive, DType, Value x, Value y);
   Value select(Value condition, DType, Value x, Value y);
+  /// What `rare` gives if the condition holds in any lane, else the usual values.
+  std::vector<Value> if_any(Value condition, std::span<const Value> usual,
+                            const std::function<std::vector<Value>()>& rare);
   /// f16 or bf16 to f32 and back.
   Value widen(Value, DType from);
   Value narrow(Value, DType to);
@@ -49,7 +53,7 @@ class Emission {
   Value modulo(Value x, Value y);
   Value floor_divide(const ExprNode&, Value x, Value y);
   Value quotient(DType, Value x, Value y, bool constant_divisor);
-  Value shift(Primitive, DType, Value x, std::int64_t count);
+  Value shift(const ExprNode&, Value x, Value count);
 
   LlvmBuilder& b_;
   int lanes_;
@@ -309,9 +313,14 @@ Value Emission::floor_divide(const ExprNode& node, Value x, Value y) {
   return b_.select(by_zero, zero, negated);
 }
 
-Value Emission::shift(Primitive primitive, DType d, Value x, std::int64_t count) {
-  Value by = integer_constant(d, count);
-  return primitive == Primitive::shift_left ? LLVMBuildShl(b_.raw(), x, by, "") : LLVMBuildLShr(b_.raw(), x, by, "");
+Value Emission::shift(const ExprNode& node, Value x, Value count) {
+  DType d = node.dtype;
+  Value shifted = node.primitive == Primitive::shift_left ? LLVMBuildShl(b_.raw(), x, count, "")
+                                                          : LLVMBuildLShr(b_.raw(), x, count, "");
+  Value width = integer_constant(d, 8 * size_of(d));
+  if (auto known = node.arguments[1].constant(); known && *known >= 0 && *known < 8 * size_of(d)) return shifted;
+  // LLVM leaves other counts undefined; a select may throw away what is.
+  return b_.select(b_.compare(LLVMIntULT, count, width), shifted, b_.zero(type(d)));
 }
 
 Value Emission::integral(const ExprNode& node, std::span<const Value> v) {
@@ -352,7 +361,7 @@ Value Emission::integral(const ExprNode& node, std::span<const Value> v) {
       return b_.bit_not(v[0]);
     case Primitive::shift_left:
     case Primitive::shift_right:
-      return shift(node.primitive, d, v[0], value_of(node.arguments[1]->bits, d).integer);
+      return shift(node, v[0], v[1]);
     default:
       throw InternalError(text("emit_expr: primitive ", static_cast<int>(node.primitive), " of integers"));
   }
@@ -379,6 +388,14 @@ Value Emission::select(Value condition, DType d, Value x, Value y) {
   return b_.bitcast(b_.select(condition, b_.bitcast(x, bits), b_.bitcast(y, bits)), type(d));
 }
 
+std::vector<Value> Emission::if_any(Value condition, std::span<const Value> usual,
+                                    const std::function<std::vector<Value>()>& rare) {
+  Value any =
+      lanes_ == 1 ? condition : b_.intrinsic("llvm.vector.reduce.or", {LlvmBuilder::type_of(condition)}, {condition});
+  Value turns = b_.select(any, b_.index(1), b_.index(0));
+  return b_.loop(b_.index(0), turns, b_.index(1), usual, [&](Value, std::span<const Value>) { return rare(); });
+}
+
 /// The nodes of an expression in order, each once.
 class ExprEmitter {
  public:
@@ -388,12 +405,60 @@ class ExprEmitter {
 
   Value emit(Expr root) {
     roots_.push_back(root);
-    for (Expr e : topological(root))
-      if (!values_.contains(&*e)) values_[&*e] = node_value(*e);
-    return values_.at(&*root);
+    return needed(root);
   }
 
  private:
+  /// Emits what is not yet, arguments first, but for what only a rare choice needs.
+  Value needed(Expr root) {
+    std::vector<Expr> pending{root};
+    while (!pending.empty()) {
+      Expr top = pending.back();
+      std::size_t before = pending.size();
+      if (!values_.contains(&*top)) {
+        for (int i = top->argument_count; i-- > 0;)
+          if (!(i == 1 && is_rare(top)) && !values_.contains(&*top->arguments[i])) pending.push_back(top->arguments[i]);
+        if (pending.size() > before) continue;
+        if (is_rare(top))
+          choose_rarely(top, root);
+        else
+          values_[&*top] = node_value(*top);
+      }
+      pending.pop_back();
+    }
+    return values_.at(&*root);
+  }
+
+  static bool is_rare(Expr e) { return e.is(Primitive::select_rarely); }
+
+  /// A block that is entered if any lane takes the rare side, for all choices by the condition that can be made now.
+  void choose_rarely(Expr first, Expr root) {
+    std::vector<Expr> choices{first};
+    for (Expr e : topological(root)) {
+      if (!is_rare(e) || e == first || e->arguments[0] != first->arguments[0] || values_.contains(&*e)) continue;
+      // One whose usual side waits for a choice itself is made later, in a block of its own.
+      std::vector<Expr> below = topological(e->arguments[2]);
+      if (std::any_of(below.begin(), below.end(), is_rare)) continue;
+      needed(e->arguments[2]);
+      choices.push_back(e);
+    }
+    std::vector<Value> usual;
+    for (Expr e : choices) usual.push_back(value(*e, 2));
+    std::vector<Value> chosen = emission_.if_any(value(*first, 0), usual, [&] {
+      // What is computed here is not known outside.
+      auto outer_values = values_, outer_widened = widened_;
+      std::vector<Value> rare;
+      for (Expr e : choices) {
+        Value other = needed(e->arguments[1]);
+        rare.push_back(emission_.select(value(*e, 0), e.dtype(), other, value(*e, 2)));
+      }
+      values_ = std::move(outer_values);
+      widened_ = std::move(outer_widened);
+      return rare;
+    });
+    for (std::size_t i = 0; i < choices.size(); ++i) values_[&*choices[i]] = chosen[i];
+  }
+
   Value node_value(const ExprNode& node) {
     switch (node.primitive) {
       case Primitive::operand:

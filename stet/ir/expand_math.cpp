@@ -22,6 +22,23 @@ namespace stet {
 using namespace scalar;
 using namespace math_parts;
 
+namespace {
+
+/// factor * exp(r) * 2^n, |r| <= log(2) / 2, of `shifted` = magic + 2 * bias + n; an undefined factor is 1.
+Expr exponential_of_parts(Expr r, Expr shifted, Expr factor) {
+  Format t = format(r);
+  Expr tail = t.single ? polynomial(r, coefficients::exp_f32) : polynomial(r, coefficients::exp_f64);
+  Expr grown = fma(tail, r * r, r);  // exp(r) - 1
+  Expr p = factor.defined() ? fma(grown, factor, factor) : grown + 1;
+  // 2^n in two halves, each a normal number, so that the product overflows and underflows as it should.
+  Expr bits = bitcast(shifted, t.integers), half = shift_right(bits, 1);
+  Expr first = bitcast(shift_left(half, t.fraction_bits), t.dtype);
+  Expr second = bitcast(shift_left(bits - half, t.fraction_bits), t.dtype);
+  return p * first * second;
+}
+
+}  // namespace
+
 Expr math_parts::scaled_exponential(Expr factor, Expr x, Expr correction) {
   Format t = format(x);
   // Beyond these the result is infinity and 0 anyway; the clamps keep the integer small. NaN passes.
@@ -33,17 +50,44 @@ Expr math_parts::scaled_exponential(Expr factor, Expr x, Expr correction) {
   Expr exact = fma(n, t.constant(-ln2[0]), bounded);
   Expr low = t.constant(-ln2[1]);
   Expr r = correction.defined() ? exact + fma(n, low, correction) : fma(n, low, exact);
-  Expr tail = t.single ? polynomial(r, coefficients::exp_f32) : polynomial(r, coefficients::exp_f64);
-  Expr grown = fma(tail, r * r, r);  // exp(r) - 1
-  Expr p = factor.defined() ? fma(grown, factor, factor) : grown + 1;
-  // 2^n in two halves, each a normal number, so that the product overflows and underflows as it should.
-  Expr bits = bitcast(shifted, t.integers), half = shift_right(bits, 1);
-  Expr first = bitcast(shift_left(half, t.fraction_bits), t.dtype);
-  Expr second = bitcast(shift_left(bits - half, t.fraction_bits), t.dtype);
-  return p * first * second;
+  return exponential_of_parts(r, shifted, factor);
 }
 
 namespace {
+
+/// 2^x: the integer part goes into the exponent as it is, so that powers of two are exact.
+Expr power_of_two_function(Expr x) {
+  Format t = format(x);
+  Expr bounded = maximum(minimum(x, t.single ? 129.0 : 1025.0), t.single ? -151.0 : -1076.0);
+  double offset = t.magic + 2 * t.bias;
+  Expr shifted = bounded + offset;
+  return exponential_of_parts((bounded - (shifted - offset)) * std::log(2.0), shifted, Expr());
+}
+
+/// exp(x) - 1 = 2^n (exp(r) - 1) + 2^n - 1, of a bounded x.
+struct ExponentialLessOne {
+  Expr grown;    // exp(r) - 1
+  Expr shifted;  // magic + bias + n
+};
+ExponentialLessOne exponential_less_one_parts(Expr bounded) {
+  Format t = format(bounded);
+  Expr shifted = fma(bounded, t.constant(coefficients::log2_e), t.constant(t.magic + t.bias));
+  Expr n = shifted - (t.magic + t.bias);
+  const double* ln2 = t.single ? coefficients::ln2_f32 : coefficients::ln2_f64;
+  Expr r = fma(n, t.constant(-ln2[1]), fma(n, t.constant(-ln2[0]), bounded));
+  Expr tail = t.single ? polynomial(r, coefficients::expm1_f32) : polynomial(r, coefficients::expm1_f64);
+  return {fma(tail, r * r, r), shifted};
+}
+
+Expr exponential_less_one(Expr x) {
+  Format t = format(x);
+  // -1 and infinity beyond these. Half of 2^n, as all of it may not be a number.
+  Expr bounded = maximum(minimum(x, t.single ? 89.0 : 710.0), t.single ? -18.0 : -38.0);
+  ExponentialLessOne parts = exponential_less_one_parts(bounded);
+  Expr half = power_of_two(parts.shifted - 1);
+  Expr value = fma(half, parts.grown, half - 0.5) * 2;
+  return select(abs(x) < 0x1p-60, x, value);  // -0 stays, and half of a subnormal number is none
+}
 
 /// log of f32: log(1 + f) = f + f^2 Q(f) around 1, plus the exponent's part.
 Expr logarithm_f32(Expr x) {
@@ -59,7 +103,9 @@ Expr logarithm_f32(Expr x) {
   return logarithm_specials(x, fma(exponent, constant(coefficients::ln2_f32[0], f32), low));
 }
 
-Expr logarithm_f64(Expr x) {
+}  // namespace
+
+Expr math_parts::logarithm_f64(Expr x) {
   MantissaExponent parts = mantissa_exponent(x, true);
   // log(1 + f) = 2 atanh(s), written around f, which is exact, so that only small terms carry rounding errors.
   Expr f = parts.mantissa - 1, s = f / (f + 2), z = s * s;
@@ -70,59 +116,22 @@ Expr logarithm_f64(Expr x) {
   return logarithm_specials(x, fma(parts.exponent, constant(coefficients::ln2_f64[0], f64), low));
 }
 
+namespace {
+
 /// sinh / cosh as e / (e + 2) with e = exp(2|x|) - 1, which is accurate down to 0 since e is.
 Expr hyperbolic_tangent(Expr x) {
   Format t = format(x);
   Expr doubled = minimum(abs(x), t.single ? 9.2 : 19.2) * 2;  // 1 from there on
-  Expr shifted = fma(doubled, t.constant(coefficients::log2_e), t.constant(t.magic + t.bias));
-  Expr n = shifted - (t.magic + t.bias);
-  const double* ln2 = t.single ? coefficients::ln2_f32 : coefficients::ln2_f64;
-  Expr r = fma(n, t.constant(-ln2[1]), fma(n, t.constant(-ln2[0]), doubled));
-  Expr tail = t.single ? polynomial(r, coefficients::expm1_f32) : polynomial(r, coefficients::expm1_f64);
-  Expr grown = fma(tail, r * r, r);  // exp(r) - 1
-  Expr scale = power_of_two(shifted);
-  Expr e = fma(scale, grown, scale - 1);
+  ExponentialLessOne parts = exponential_less_one_parts(doubled);
+  Expr scale = power_of_two(parts.shifted);
+  Expr e = fma(scale, parts.grown, scale - 1);
   return copy_sign(e / (e + 2), x);
 }
 
-struct ReducedAngle {
-  Expr rest;      // within pi/4
-  Expr quadrant;  // i32 or i64, the low two bits count
-};
-
-/// x = quadrant * pi/2 + rest. In f64 also for f32: exact enough for |x| < 2^46; beyond it the rest is only a number
-/// within its range, so that results stay between -1 and 1.
-ReducedAngle reduce_angle(Expr x) {
-  Expr wide = cast(x, f64);
-  Format t = format(wide);
-  Expr shifted = fma(wide, t.constant(coefficients::two_over_pi), t.constant(t.magic));
-  Expr n = shifted - t.magic;
-  int parts = x.dtype() == f32 ? 2 : 3;
-  for (int i = 0; i < parts; ++i) wide = fma(n, t.constant(-coefficients::half_pi_f64[i]), wide);
-  Expr rest = maximum(minimum(wide, 0.8), -0.8);
-  Expr quadrant = bitcast(shifted, i64);
-  if (x.dtype() == f64) return {rest, quadrant};
-  return {cast(rest, f32), cast(quadrant, i32)};
-}
-
-/// sin(x), or sin(x + pi/2) where `turned`.
-Expr sine(Expr x, bool turned) {
-  Format t = format(x);
-  ReducedAngle angle = reduce_angle(x);
-  Expr r = angle.rest, z = r * r;
-  Expr s = t.single ? polynomial(z, coefficients::sin_f32) : polynomial(z, coefficients::sin_f64);
-  Expr c = t.single ? polynomial(z, coefficients::cos_f32) : polynomial(z, coefficients::cos_f64);
-  Expr of_sine = fma(r * z, s, r);
-  Expr of_cosine = fma(z, fma(z, c, t.constant(-0.5)), t.constant(1));
-  Expr quadrant = turned ? angle.quadrant + 1 : angle.quadrant;
-  Expr odd = equal(logical_and(quadrant, constant(1, quadrant.dtype())), 1);
-  Expr sign = shift_left(logical_and(quadrant, constant(2, quadrant.dtype())), t.single ? 30 : 62);
-  Expr value = bitcast(logical_xor(bitcast(select(odd, of_cosine, of_sine), t.integers), sign), t.dtype);
-  return turned ? value : select(equal(x, 0), x, value);  // -0 stays
-}
+}  // namespace
 
 /// erfc of a >= 0: exp(-a^2) P(q) / (a + k), where the quotient is smooth from 0 to infinity.
-Expr erfc_of_positive(Expr a) {
+Expr math_parts::erfc_of_positive(Expr a) {
   Format t = format(a);
   Expr bounded = minimum(a, t.single ? 10.2 : 27.3);  // 0 from there on
   // The square's rounding error would be multiplied by exp's slope, so it is carried along.
@@ -136,6 +145,8 @@ Expr erfc_of_positive(Expr a) {
   Expr p = t.single ? polynomial(q, coefficients::erfc_f32) : polynomial(q, coefficients::erfc_f64);
   return scaled_exponential(fma(p, inverse, p * change), -square, -rest);
 }
+
+namespace {
 
 Expr complementary_error(Expr x) {
   Expr positive = erfc_of_positive(abs(x));
@@ -196,6 +207,22 @@ Expr expand_node(Primitive primitive, Expr a, Expr b) {
       return single ? error_function_f32(a) : error_function_f64(a);
     case Primitive::erfc:
       return complementary_error(a);
+    case Primitive::exp2:
+      return power_of_two_function(a);
+    case Primitive::expm1:
+      return exponential_less_one(a);
+    case Primitive::log2:
+      return logarithm_to_base(a, 2);
+    case Primitive::log10:
+      return logarithm_to_base(a, 10);
+    case Primitive::erfinv:
+      return inverse_error(a);
+    case Primitive::log_gamma:
+      return math_parts::log_gamma(a);
+    case Primitive::digamma:
+      return math_parts::digamma(a);
+    case Primitive::atan2:
+      return arc_tangent(a, b);
     default:
       return single ? power_f32(a, b) : power_f64(a, b);
   }

@@ -12,28 +12,15 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// An unevaluated sum with about twice the digits of a double.
-struct Pair {
-  Expr high, low;
-};
+}  // namespace
 
-/// Exact, for |a| >= |b| or a = 0.
-Pair quick_sum(Expr a, Expr b) {
-  Expr sum = a + b;
-  return {sum, b - (sum - a)};
+Expr logarithm_short(Expr x) {
+  MantissaExponent parts = mantissa_exponent(x, false);
+  Expr f = parts.mantissa - 1, s = f / (f + 2), z = s * s;
+  Expr log_mantissa = fma(s * z, polynomial(z, coefficients::log_short), s * 2);
+  return fma(parts.exponent, constant(std::log(2.0), f64), log_mantissa);
 }
 
-Pair exact_product(Expr a, Expr b) {
-  Expr product = a * b;
-  return {product, fma(a, b, -product)};
-}
-
-Pair product(Pair a, Pair b) {
-  Pair p = exact_product(a.high, b.high);
-  return {p.high, fma(a.high, b.low, fma(a.low, b.high, p.low))};
-}
-
-/// log of a positive finite f64 to about 2^-66 of its value.
 Pair logarithm_pair(Expr x) {
   MantissaExponent parts = mantissa_exponent(x, true);
   Expr f = parts.mantissa - 1;  // exact
@@ -56,6 +43,8 @@ Pair logarithm_pair(Expr x) {
   Expr lower = fma(parts.exponent, constant(coefficients::ln2_f64[1], f64), small) + total.low;
   return quick_sum(total.high, lower);
 }
+
+namespace {
 
 /// What C's pow says of zeros, infinities, NaN and negative bases, around the power of |x|. Small exponents that have a
 /// formula of their own use it whether they are known when compiling or not, so that both give the same bits.
@@ -86,10 +75,7 @@ Expr with_specials(Expr x, Expr y, Expr magnitude) {
 Expr power_f32(Expr x, Expr y) {
   // In f64 with as many digits as f32's result needs; no f32 is subnormal there.
   Expr base = cast(abs(x), f64);
-  MantissaExponent parts = mantissa_exponent(base, false);
-  Expr f = parts.mantissa - 1, s = f / (f + 2), z = s * s;
-  Expr log_mantissa = fma(s * z, polynomial(z, coefficients::log_short), s * 2);
-  Expr logarithm = fma(parts.exponent, constant(std::log(2.0), f64), log_mantissa);
+  Expr logarithm = logarithm_short(base);
   logarithm = select(equal(base, 0), -infinity, select(base < infinity, logarithm, base));
   Expr product = maximum(minimum(cast(y, f64) * logarithm, 200), -200);  // overflow and underflow happen in the cast
   Format t = format(product);
@@ -112,6 +98,20 @@ Expr power_f64(Expr x, Expr y) {
   Expr bounded = maximum(minimum(high, 800), -800);
   Expr correction = select(in_range, low, 0);
   return with_specials(x, y, scaled_exponential(Expr(), bounded, correction));
+}
+
+Expr logarithm_to_base(Expr x, double base) {
+  bool two = base == 2;
+  // 1 / log(base) and what its rounding took away.
+  double inverse = two ? coefficients::log2_e : coefficients::log10_e[0];
+  double rest = two ? coefficients::log2_e_rest : coefficients::log10_e[1];
+  if (x.dtype() == f32) {
+    // The digits that f64 has more make powers of the base exact, where logarithm_short alone would not.
+    Expr wide = cast(x, f64);
+    return cast(logarithm_specials(wide, logarithm_short(wide) * inverse), f32);
+  }
+  Pair scaled = product(logarithm_pair(x), {constant(inverse, f64), constant(rest, f64)});
+  return logarithm_specials(x, scaled.high + scaled.low);
 }
 
 }  // namespace stet::math_parts

@@ -107,7 +107,7 @@ enum class TypeRule : std::uint8_t {
   floating,    // floating, result the same
   comparison,  // any type, result bool
   logic,       // bool and integers
-  shift,       // integers, the second argument a constant
+  integer,     // integers, result the same
   select,
   cast,
   bitcast,
@@ -149,6 +149,14 @@ constexpr PrimitiveRow rows[] = {
     {Primitive::tanh, "tanh", 1, TypeRule::floating},
     {Primitive::erf, "erf", 1, TypeRule::floating},
     {Primitive::erfc, "erfc", 1, TypeRule::floating},
+    {Primitive::exp2, "exp2", 1, TypeRule::floating},
+    {Primitive::expm1, "expm1", 1, TypeRule::floating},
+    {Primitive::log2, "log2", 1, TypeRule::floating},
+    {Primitive::log10, "log10", 1, TypeRule::floating},
+    {Primitive::erfinv, "erfinv", 1, TypeRule::floating},
+    {Primitive::log_gamma, "log_gamma", 1, TypeRule::floating},
+    {Primitive::digamma, "digamma", 1, TypeRule::floating},
+    {Primitive::atan2, "atan2", 2, TypeRule::floating},
     {Primitive::fma, "fma", 3, TypeRule::floating},
     {Primitive::less, "<", 2, TypeRule::comparison, Notation::infix, 3},
     {Primitive::less_equal, "<=", 2, TypeRule::comparison, Notation::infix, 3},
@@ -157,17 +165,18 @@ constexpr PrimitiveRow rows[] = {
     {Primitive::logical_or, "|", 2, TypeRule::logic, Notation::infix, 1},
     {Primitive::logical_xor, "^", 2, TypeRule::logic, Notation::infix, 1},
     {Primitive::logical_not, "~", 1, TypeRule::logic, Notation::prefix, prefix_binding},
-    {Primitive::shift_left, "<<", 2, TypeRule::shift, Notation::infix, 4},
-    {Primitive::shift_right, ">>", 2, TypeRule::shift, Notation::infix, 4},
+    {Primitive::shift_left, "<<", 2, TypeRule::integer, Notation::infix, 4},
+    {Primitive::shift_right, ">>", 2, TypeRule::integer, Notation::infix, 4},
     {Primitive::select, "select", 3, TypeRule::select},
     {Primitive::cast, "cast", 1, TypeRule::cast},
     {Primitive::bitcast, "bitcast", 1, TypeRule::bitcast},
+    {Primitive::select_rarely, "select_rarely", 3, TypeRule::select},
 };
 
 constexpr bool rows_in_order() {
   for (std::size_t i = 0; i < std::size(rows); ++i)
     if (static_cast<std::size_t>(rows[i].primitive) != i) return false;
-  return std::size(rows) == static_cast<std::size_t>(Primitive::bitcast) + 1;
+  return std::size(rows) == static_cast<std::size_t>(Primitive::select_rarely) + 1;
 }
 static_assert(rows_in_order());
 
@@ -194,11 +203,8 @@ bool types_fit(const ExprNode& node, TypeRule rule) {
       return node.dtype == DType::bool_;
     case TypeRule::logic:
       return same && !is_floating(first);
-    case TypeRule::shift: {
-      if (!same || !is_integer(first) || !node.arguments[1].is(Primitive::constant)) return false;
-      double count = *node.arguments[1].constant();
-      return count >= 0 && count < 8 * size_of(first);
-    }
+    case TypeRule::integer:
+      return same && is_integer(first);
     case TypeRule::select:
       return first == DType::bool_ && node.arguments[1].dtype() == node.dtype &&
              node.arguments[2].dtype() == node.dtype;
@@ -236,6 +242,13 @@ Expr binary(Primitive primitive, Expr a, Expr b) {
 Expr compared(Primitive primitive, Expr a, Expr b) {
   Expr arguments[] = {a, b};
   return make(primitive, arguments, DType::bool_);
+}
+
+/// The count of a shift that is written down: one that leaves nothing is a mistake.
+Expr known_count(Expr shifted, int count) {
+  if (count < 0 || count >= 8 * size_of(shifted.dtype()))
+    throw InternalError(text("a shift of ", name(shifted.dtype()), " by ", count));
+  return constant(count, shifted.dtype());
 }
 
 }  // namespace
@@ -345,6 +358,14 @@ Expr cos(Expr a) { return unary(Primitive::cos, a); }
 Expr tanh(Expr a) { return unary(Primitive::tanh, a); }
 Expr erf(Expr a) { return unary(Primitive::erf, a); }
 Expr erfc(Expr a) { return unary(Primitive::erfc, a); }
+Expr exp2(Expr a) { return unary(Primitive::exp2, a); }
+Expr expm1(Expr a) { return unary(Primitive::expm1, a); }
+Expr log2(Expr a) { return unary(Primitive::log2, a); }
+Expr log10(Expr a) { return unary(Primitive::log10, a); }
+Expr erfinv(Expr a) { return unary(Primitive::erfinv, a); }
+Expr log_gamma(Expr a) { return unary(Primitive::log_gamma, a); }
+Expr digamma(Expr a) { return unary(Primitive::digamma, a); }
+Expr atan2(Expr y, Expr x) { return binary(Primitive::atan2, y, x); }
 Expr fma(Expr a, Expr b, Expr c) {
   Expr arguments[] = {a, b, c};
   return make(Primitive::fma, arguments, a.dtype());
@@ -355,11 +376,17 @@ Expr logical_and(Expr a, Expr b) { return binary(Primitive::logical_and, a, b); 
 Expr logical_or(Expr a, Expr b) { return binary(Primitive::logical_or, a, b); }
 Expr logical_xor(Expr a, Expr b) { return binary(Primitive::logical_xor, a, b); }
 Expr logical_not(Expr a) { return unary(Primitive::logical_not, a); }
-Expr shift_left(Expr a, int count) { return binary(Primitive::shift_left, a, constant(count, a.dtype())); }
-Expr shift_right(Expr a, int count) { return binary(Primitive::shift_right, a, constant(count, a.dtype())); }
+Expr shift_left(Expr a, int count) { return shift_left(a, known_count(a, count)); }
+Expr shift_left(Expr a, Expr count) { return binary(Primitive::shift_left, a, count); }
+Expr shift_right(Expr a, int count) { return shift_right(a, known_count(a, count)); }
+Expr shift_right(Expr a, Expr count) { return binary(Primitive::shift_right, a, count); }
 Expr select(Expr condition, Expr a, Expr b) {
   Expr arguments[] = {condition, a, b};
   return make(Primitive::select, arguments, a.dtype());
+}
+Expr select_rarely(Expr condition, Expr a, Expr b) {
+  Expr arguments[] = {condition, a, b};
+  return make(Primitive::select_rarely, arguments, a.dtype());
 }
 Expr select(Expr condition, Expr a, Literal b) { return select(condition, a, b.as(a.dtype())); }
 Expr select(Expr condition, Literal a, Expr b) { return select(condition, a.as(b.dtype()), b); }
@@ -376,6 +403,16 @@ Expr with_derivative(Expr value, Expr operand, Expr derivative) {
   node.arguments[1] = operand;
   node.derivative = derivative;
   return checked(node);
+}
+
+Expr with_derivatives(Expr value, std::span<const Partial> partials) {
+  // The chain rule goes through the sum of the operands, each with its own slope. Nobody computes that sum.
+  Expr along;
+  for (const Partial& part : partials) {
+    Expr one = with_derivative(part.operand, part.operand, part.derivative);
+    along = along.defined() ? along + one : one;
+  }
+  return with_derivative(value, along, constant(1, value.dtype()));
 }
 }  // namespace scalar
 

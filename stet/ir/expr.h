@@ -49,7 +49,15 @@ enum class Primitive : std::uint8_t {
   tanh,
   erf,
   erfc,
-  fma,  // x * y + z, rounded once
+  exp2,
+  expm1,  // exp(x) - 1
+  log2,
+  log10,
+  erfinv,
+  log_gamma,  // of |gamma(x)|
+  digamma,    // the derivative of log_gamma
+  atan2,      // the angle of the point (second, first)
+  fma,        // x * y + z, rounded once
   less,
   less_equal,
   equal,  // any type -> bool
@@ -58,10 +66,11 @@ enum class Primitive : std::uint8_t {
   logical_xor,  // bool and integers, bitwise
   logical_not,  // bool: not; integers: complement
   shift_left,
-  shift_right,  // integers; right is logical (zeros come in); the count is a constant
-  select,       // bool, a, b
-  cast,         // to this node's dtype; bool from number is "!= 0"
-  bitcast,      // same size, f32 <-> i32, f64 <-> i64, f16/bf16 <-> i16
+  shift_right,    // integers; zeros come in on both sides: all bits where the count is negative or not below the width
+  select,         // bool, a, b
+  cast,           // to this node's dtype; bool from number is "!= 0"
+  bitcast,        // same size, f32 <-> i32, f64 <-> i64, f16/bf16 <-> i16
+  select_rarely,  // as select; where no lane takes the second argument, code need not compute it
 };
 
 struct ExprNode;
@@ -198,6 +207,14 @@ Expr cos(Expr);
 Expr tanh(Expr);
 Expr erf(Expr);
 Expr erfc(Expr);
+Expr exp2(Expr);
+Expr expm1(Expr);
+Expr log2(Expr);
+Expr log10(Expr);
+Expr erfinv(Expr);
+Expr log_gamma(Expr);
+Expr digamma(Expr);
+Expr atan2(Expr y, Expr x);
 Expr fma(Expr, Expr, Expr);
 Expr equal(Expr, Expr);
 Expr equal(Expr, Literal);
@@ -205,17 +222,25 @@ Expr logical_and(Expr, Expr);
 Expr logical_or(Expr, Expr);
 Expr logical_xor(Expr, Expr);
 Expr logical_not(Expr);
-Expr shift_left(Expr, int);
-Expr shift_right(Expr, int);
+Expr shift_left(Expr, int count);  // from 0 to the width less 1 (InternalError)
+Expr shift_left(Expr, Expr count);
+Expr shift_right(Expr, int count);
+Expr shift_right(Expr, Expr count);
 Expr select(Expr condition, Expr a, Expr b);
 Expr select(Expr condition, Expr a, Literal b);
 Expr select(Expr condition, Literal a, Expr b);
+Expr select_rarely(Expr condition, Expr a, Expr b);
 Expr cast(Expr, DType);  // itself if it has that type
 Expr bitcast(Expr, DType);
 /// `value`, whose derivative with respect to `operand` (the row's only operand that matters) is stated instead of
 /// derived: for bodies that are careful about overflow and would differentiate badly. Substitution carries it along
 /// (the chain rule goes through `operand`). To all but `derivative`, the node is a cast of `value` to its own type.
 Expr with_derivative(Expr value, Expr operand, Expr derivative);
+/// The same of several operands.
+struct Partial {
+  Expr operand, derivative;
+};
+Expr with_derivatives(Expr value, std::span<const Partial>);
 }  // namespace scalar
 
 // --- Meaning

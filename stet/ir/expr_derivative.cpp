@@ -16,7 +16,7 @@ using Slope = Expr;
 Slope sum(Slope a, Slope b) { return !a.defined() ? b : !b.defined() ? a : a + b; }
 Slope difference(Slope a, Slope b) { return !b.defined() ? a : !a.defined() ? -b : a - b; }
 Slope scaled(Expr factor, Slope slope) {
-  if (!slope.defined()) return slope;
+  if (!slope.defined() || factor.constant() == 1.0) return slope;
   return slope.constant() == 1.0 ? factor : factor * slope;
 }
 Slope divided(Slope slope, Expr by) { return slope.defined() ? slope / by : slope; }
@@ -53,6 +53,37 @@ Slope power_slope(Expr node, Expr base, Expr exponent, Slope d_base, Slope d_exp
 
 /// 2 / sqrt(pi) * exp(-x * x)
 Expr erf_slope(Expr x) { return scalar::exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi); }
+
+/// By one of the arguments of atan2, with the other and a sign: other / (x^2 + y^2), where squares may over- and
+/// underflow. 0 at the origin.
+struct Atan2Slopes {
+  Expr by_y, by_x;
+};
+Atan2Slopes atan2_slopes(Expr y, Expr x) {
+  Expr larger = scalar::maximum(scalar::abs(x), scalar::abs(y));
+  Expr size = scalar::select(scalar::equal(larger, 0), 1, larger);
+  Expr p = x / size, q = y / size, square = p * p + q * q;
+  Expr bounded = scalar::select(scalar::equal(square, 0), 1, square) * size;
+  return {p / bounded, -q / bounded};
+}
+
+/// The derivative of digamma: sum over k of 1 / (x + k)^2, the first ten and then its asymptotic series; below 0 by
+/// reflection.
+Expr trigamma(Expr x) {
+  constexpr double pi = std::numbers::pi;
+  Expr below = x < 0, positive = scalar::select(below, 1 - x, x), near = positive < 10;
+  Expr y = scalar::select(near, positive + 10, positive), r = 1 / y, z = r * r;
+  Expr first = constant(0.0, x.dtype());
+  for (int k = 0; k < 10; ++k) {
+    Expr inverse = 1 / (positive + k);
+    first = first + inverse * inverse;
+  }
+  Expr series = constant(7.0 / 6, x.dtype());
+  for (double term : {-691.0 / 2730, 5.0 / 66, -1.0 / 30, 1.0 / 42, -1.0 / 30, 1.0 / 6}) series = series * z + term;
+  Expr value = r + z * 0.5 + series * z * r + scalar::select(near, first, 0);
+  Expr sine = scalar::sin((x - scalar::round(x)) * pi);
+  return scalar::select(below, (pi * pi) / (sine * sine) - value, value);
+}
 
 /// The derivative of a node from those of its arguments.
 Slope slope_of(Expr node, std::span<const Slope> d) {
@@ -97,9 +128,28 @@ Slope slope_of(Expr node, std::span<const Slope> d) {
       return d[0].defined() ? scaled(erf_slope(a), d[0]) : d[0];
     case Primitive::erfc:
       return d[0].defined() ? scaled(-erf_slope(a), d[0]) : d[0];
+    case Primitive::exp2:
+      return scaled(node * std::numbers::ln2, d[0]);
+    case Primitive::expm1:
+      return scaled(scalar::exp(a), d[0]);
+    case Primitive::log2:
+      return scaled(std::numbers::log2e / a, d[0]);
+    case Primitive::log10:
+      return scaled(std::numbers::log10e / a, d[0]);
+    case Primitive::erfinv:
+      return scaled(scalar::exp(node * node) * (0.5 / std::numbers::inv_sqrtpi), d[0]);
+    case Primitive::log_gamma:
+      return scaled(scalar::digamma(a), d[0]);
+    case Primitive::digamma:
+      return scaled(trigamma(a), d[0]);
+    case Primitive::atan2: {
+      Atan2Slopes slopes = atan2_slopes(a, b);
+      return sum(scaled(slopes.by_y, d[0]), scaled(slopes.by_x, d[1]));
+    }
     case Primitive::fma:
       return sum(sum(scaled(b, d[0]), scaled(a, d[1])), d[2]);
     case Primitive::select:
+    case Primitive::select_rarely:
       return chosen(a, d[1], d[2]);
     case Primitive::cast:
       return d[0].defined() ? scalar::cast(d[0], node.dtype()) : d[0];

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <unordered_map>
 
 #include "stet/base/error.h"
@@ -100,7 +101,8 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
 
 std::int64_t apply_integer(Primitive primitive, DType dtype, std::int64_t a, std::int64_t b) {
   auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
-  std::uint64_t mask = size_of(dtype) == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * size_of(dtype))) - 1;
+  auto width = static_cast<std::uint64_t>(8 * size_of(dtype));
+  std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
   switch (primitive) {
     case Primitive::add:
       return static_cast<std::int64_t>(ua + ub);
@@ -131,9 +133,9 @@ std::int64_t apply_integer(Primitive primitive, DType dtype, std::int64_t a, std
     case Primitive::logical_not:
       return ~a;
     case Primitive::shift_left:
-      return static_cast<std::int64_t>(ua << b);
+      return ub < width ? static_cast<std::int64_t>(ua << ub) : 0;
     case Primitive::shift_right:
-      return static_cast<std::int64_t>((ua & mask) >> b);
+      return ub < width ? static_cast<std::int64_t>((ua & mask) >> ub) : 0;
     default:
       throw InternalError(text("evaluate: primitive ", static_cast<int>(primitive), " of integers"));
   }
@@ -145,6 +147,48 @@ double real_modulo(double x, double y) {
   double rest = std::fmod(x, y);
   if (rest == 0) return std::copysign(0.0, y);
   return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+/// log |gamma(x)|. Not std::lgamma, which writes the sign into a variable that all threads share.
+double log_gamma(double x) {
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+}
+
+/// By its asymptotic series, from where that is good to all digits of a long double.
+double digamma(double x) {
+  if (x == 0) return -std::copysign(HUGE_VAL, x);
+  if (std::isinf(x) && x < 0) return std::nan("");
+  long double pi = std::numbers::pi_v<long double>, y = x, total = 0;
+  if (x < 0) {
+    long double part = y - std::nearbyint(y);
+    if (part == 0) return std::nan("");
+    total = -pi / std::tan(pi * part);
+    y = 1 - y;
+  }
+  for (; y < 25; y += 1) total -= 1 / y;
+  long double z = 1 / (y * y), series = 0;
+  constexpr long double terms[] = {1.0L / 12,       -1.0L / 120, 1.0L / 252,      -1.0L / 240,      1.0L / 132,
+                                   -691.0L / 32760, 1.0L / 12,   -3617.0L / 8160, 43867.0L / 14364, -174611.0L / 6600};
+  for (std::size_t i = std::size(terms); i-- > 0;) series = series * z + terms[i];
+  return static_cast<double>(total + std::log(y) - 1 / (2 * y) - series * z);
+}
+
+/// By Newton's method on erf, or erfc where that says more.
+double inverse_error_function(double x) {
+  double a = std::abs(x);
+  if (!(a < 1)) return a == 1 ? std::copysign(HUGE_VAL, x) : std::nan("");
+  if (a < 1e-100) return x * (std::sqrt(std::numbers::pi) / 2);
+  long double w = -std::log1p(-static_cast<long double>(a) * a);
+  // Winitzki's formula is good to two digits.
+  long double k = 2 / (std::numbers::pi_v<long double> * 0.147L) - w / 2;
+  long double y = std::sqrt(std::sqrt(k * k + w / 0.147L) - k);
+  for (int i = 0; i < 7; ++i) {
+    long double error = a < 0.5 ? std::erf(y) - a : (1 - static_cast<long double>(a)) - std::erfc(y);
+    long double step = error * std::exp(y * y) * std::sqrt(std::numbers::pi_v<long double>) / 2;
+    y -= step / (1 + y * step);
+  }
+  return std::copysign(static_cast<double>(y), x);
 }
 
 template <class Float>
@@ -199,6 +243,22 @@ Float apply_real(Primitive primitive, Float a, Float b, Float c) {
       return static_cast<Float>(std::erf(x));
     case Primitive::erfc:
       return static_cast<Float>(std::erfc(x));
+    case Primitive::exp2:
+      return static_cast<Float>(std::exp2(x));
+    case Primitive::expm1:
+      return static_cast<Float>(std::expm1(x));
+    case Primitive::log2:
+      return static_cast<Float>(std::log2(x));
+    case Primitive::log10:
+      return static_cast<Float>(std::log10(x));
+    case Primitive::erfinv:
+      return static_cast<Float>(inverse_error_function(x));
+    case Primitive::log_gamma:
+      return static_cast<Float>(log_gamma(x));
+    case Primitive::digamma:
+      return static_cast<Float>(digamma(x));
+    case Primitive::atan2:
+      return static_cast<Float>(std::atan2(x, static_cast<double>(b)));
     default:
       throw InternalError(text("evaluate: primitive ", static_cast<int>(primitive), " of floating values"));
   }
@@ -272,7 +332,7 @@ ScalarBits bits_of(ScalarValue value, DType dtype) {
 }
 
 bool is_transcendental(Primitive primitive) {
-  return primitive == Primitive::power || (primitive >= Primitive::exp && primitive <= Primitive::erfc);
+  return primitive == Primitive::power || (primitive >= Primitive::exp && primitive <= Primitive::atan2);
 }
 
 ScalarValue apply(const ExprNode& node, std::span<const ScalarValue> arguments, bool round_each) {
@@ -284,6 +344,7 @@ ScalarValue apply(const ExprNode& node, std::span<const ScalarValue> arguments, 
     case Primitive::equal:
       return {.integer = compared(node, a, b)};
     case Primitive::select:
+    case Primitive::select_rarely:
       return a.integer ? b : c;
     case Primitive::cast:
       return node.custom_derivative ? a : apply_cast(node, a, round_each);

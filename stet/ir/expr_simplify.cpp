@@ -164,6 +164,9 @@ Expr simplify_root(Expr e) {
       return is_value(b, 0) ? a : e;
     case Primitive::select:
       return simplify_select(e, a, b, e->arguments[2]);
+    case Primitive::select_rarely:
+      if (auto known = a.constant()) return *known != 0 ? b : e->arguments[2];
+      return e;
     case Primitive::cast:
       return simplify_cast(e, a);
     case Primitive::bitcast:

@@ -76,8 +76,46 @@ inline MantissaExponent mantissa_exponent(Expr x, bool subnormal) {
 /// The factor is near 1 (2^-10 to 2); an undefined factor is 1, an undefined correction 0.
 Expr scaled_exponential(Expr factor, Expr x, Expr correction);
 
-/// expand_math_power.cpp
+/// An unevaluated sum with about twice the digits of a double.
+struct Pair {
+  Expr high, low;
+};
+
+/// Exact, for |a| >= |b| or a = 0.
+inline Pair quick_sum(Expr a, Expr b) {
+  Expr sum = a + b;
+  return {sum, b - (sum - a)};
+}
+
+inline Pair exact_product(Expr a, Expr b) {
+  Expr product = a * b;
+  return {product, scalar::fma(a, b, -product)};
+}
+
+inline Pair product(Pair a, Pair b) {
+  Pair p = exact_product(a.high, b.high);
+  return {p.high, scalar::fma(a.high, b.low, scalar::fma(a.low, b.high, p.low))};
+}
+
+/// expand_math.cpp
+Expr logarithm_f64(Expr x);
+Expr erfc_of_positive(Expr a);
+
+/// expand_math_angle.cpp. `turned`: sin(x + pi/2). `near`: |x| is known to be below 2^46.
+Expr sine(Expr x, bool turned, bool near = false);
+
+/// expand_math_power.cpp. logarithm_short is that of a positive, finite, normal f64 to about 2^-37 of its value,
+/// logarithm_pair of every positive finite one to 2^-66.
+Expr logarithm_short(Expr x);
+Pair logarithm_pair(Expr x);
 Expr power_f32(Expr x, Expr y);
 Expr power_f64(Expr x, Expr y);
+Expr logarithm_to_base(Expr x, double base);  // 2 and 10
+
+/// expand_math_special.cpp
+Expr arc_tangent(Expr y, Expr x);
+Expr inverse_error(Expr x);
+Expr log_gamma(Expr x);
+Expr digamma(Expr x);
 
 }  // namespace stet::math_parts

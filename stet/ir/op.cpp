@@ -81,6 +81,7 @@ DType operand_type(const OpDef& row, std::span<const DType> operands) {
     case DTypeRule::logical: {
       DType type = promoted_type(operands);
       if (is_floating(type)) refuse(row, type, "compare first (x > 0), or cast to bool or an integer type");
+      if (type == DType::bool_ && !row.dtypes.accepts_bool) refuse(row, type, "cast(x, i32) first");
       return type;
     }
     default: {
@@ -93,7 +94,7 @@ DType operand_type(const OpDef& row, std::span<const DType> operands) {
 
 MapInstance instantiate(const OpDef& row, std::span<const DType> operands) {
   DType type = operand_type(row, operands);
-  DType computed = compute_type(type);
+  DType computed = row.dtypes.widens ? compute_type(type) : type;
   std::vector<Expr> inputs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     Expr input = operand(static_cast<int>(i), operands[i]);

@@ -114,6 +114,7 @@ struct DTypeRule {
   };
   Result result = promoted;
   bool accepts_bool = true;
+  bool widens = true;  // f16 and bf16 compute in f32; not where the body looks at their bits
 };
 
 /// Where a map's inputs are drawn from in tests.

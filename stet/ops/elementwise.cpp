@@ -3,40 +3,12 @@
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ir/graph.h"
+#include "stet/ops/elementwise_bodies.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/table.h"
 
 namespace stet {
 namespace body {
-
-/// 1 / (1 + exp(-x)), with the derivative s * (1 - s): deriving the quotient would give inf / inf far below zero.
-static Expr logistic(Expr x) {
-  Expr s = 1 / (1 + scalar::exp(-x));
-  return scalar::with_derivative(s, x, s * (1 - s));
-}
-
-/// max(x, 0), with derivative 0 at 0 as in every other framework; maximum alone would say one half. The derivative is
-/// stated by the result, which a model keeps anyway, so that x need not be kept.
-static Expr rectified(Expr x) {
-  Expr result = scalar::maximum(x, 0);
-  if (!is_floating(x.dtype())) return result;  // integers have no derivative to state
-  Expr one = constant(std::int64_t{1}, x.dtype());
-  return scalar::with_derivative(result, x, scalar::select(0 < result, one, 0));
-}
-
-/// The normal distribution at x, 0.5 * erfc(-x / sqrt(2)). Far below zero erfc magnifies the error of its argument z by
-/// 2 z^2, so what rounding took from z is put back: to first order erfc(z + e) = erfc(z) * (1 - 2 z e) there.
-static Expr normal_distribution(Expr x) {
-  constexpr double factor = -0.70710678118654752440;
-  double rounded = x.dtype() == DType::f64 ? factor : static_cast<double>(static_cast<float>(factor));
-  double rest = x.dtype() == DType::f64 ? 4.83364665672645672553e-17 : factor - rounded;
-  Expr slope = constant(rounded, x.dtype()), z = x * slope, tail = scalar::erfc(z);
-  Expr error = scalar::fma(x, slope, -z) + x * rest;
-  // Beyond 30 the tail is 0, and the error of a huge argument not a number.
-  Expr corrected = scalar::select(scalar::logical_and(1 < z, z < 30), tail - tail * (z * error * 2), tail);
-  Expr density = scalar::exp(x * x * -0.5) * 0.39894228040143267794;
-  return scalar::with_derivative(corrected * 0.5, x, density);
-}
 
 #define STET_UNARY(name, dtypes, domain, summary, ...) \
   [[maybe_unused]] static Expr name(Expr x) { return __VA_ARGS__; }
@@ -51,7 +23,8 @@ static Expr normal_distribution(Expr x) {
 namespace {
 
 constexpr DTypeRule promoted{DTypeRule::promoted, false}, floating{DTypeRule::floating}, compared{DTypeRule::compared},
-    logical{DTypeRule::logical}, selected{DTypeRule::selected};
+    logical{DTypeRule::logical}, integral{DTypeRule::logical, false}, selected{DTypeRule::selected},
+    stored{DTypeRule::floating, true, false};
 constexpr Domain reals{-10, 10}, without_zero{-10, 10, true}, small_integers{-2, 3}, halves{-4, 4};
 constexpr Domain between(double low, double high) { return {low, high}; }
 

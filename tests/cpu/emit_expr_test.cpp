@@ -97,9 +97,13 @@ std::vector<Expr> primitives_of(DType d) {
     std::vector<DType> dtypes = argument_dtypes(p);
     if (std::find(dtypes.begin(), dtypes.end(), d) == dtypes.end() || !exact_primitive(p, d)) continue;
     Expr arguments[] = {operand(0, d), operand(1, d), operand(2, d)};
-    if (is_shift(p)) arguments[1] = constant(3, d);
     auto count = static_cast<std::size_t>(argument_count(p));
     exprs.push_back(make(p, std::span(arguments, count), is_comparison(p) ? bool_ : d));
+    if (is_shift(p))
+      for (int by : {0, 3, 8 * size_of(d) - 1, 8 * size_of(d), -1}) {
+        Expr known[] = {operand(0, d), constant(by, d)};
+        exprs.push_back(make(p, known, d));
+      }
     // Constants take other ways: divisors, and the side of minimum and maximum that cannot be NaN.
     if (count == 2 && !is_shift(p))
       for (int value : {0, 1, 4, 7, -1, -3}) {
@@ -142,7 +146,9 @@ TEST_P(EmitExprOf, CallsNothing) {
   if (is_floating(d)) {
     using namespace scalar;
     exprs.push_back(fma(floor(x) + ceil(y), round(z), sqrt(abs(x))) / minimum(maximum(x, y), modulo(y, z)));
-    for (Expr e : {exp(x), log(x), sin(x), cos(x), tanh(x), erf(x), erfc(x), power(x, y)}) exprs.push_back(e);
+    for (Expr e : {exp(x), log(x), sin(x), cos(x), tanh(x), erf(x), erfc(x), power(x, y), exp2(x), expm1(x), log2(x),
+                   log10(x), erfinv(x), log_gamma(x), digamma(x), atan2(x, y)})
+      exprs.push_back(e);
   } else if (d != bool_) {
     exprs.push_back(x / y + scalar::modulo(y, z) * scalar::power(x, z));
   }
@@ -182,6 +188,49 @@ TEST(EmitExpr, ShortFloatsKeepSubnormalsAcrossBlocks) {
     inputs.add_operand(d, std::vector<ScalarBits>(16, 1));
     expect_equal_to_reference(std::span(&e, 1), std::span(&inputs, 1));
   }
+}
+
+/// Rare sides in blocks of their own: several by one condition, one inside another, one that waits for another, and
+/// parts that they share with each other and with what is outside.
+TEST(EmitExpr, RareChoices) {
+  using namespace scalar;
+  for (DType d : {f64, f32, f16, bf16}) {
+    Expr x = operand(0, d), y = operand(1, d), z = operand(2, d), rare = x < y;
+    Expr shared = sqrt(abs(x)) + z, a = select_rarely(rare, shared * y, x * 2),
+         b = select_rarely(rare, shared - 1, y + z);
+    Expr inside = select_rarely(z < x, shared * shared, y), c = select_rarely(rare, inside + x, z);
+    Expr later = select_rarely(rare, a * 3, a + b);
+    std::vector<Expr> exprs{a, a + b, c * inside, later - c, shared + later, select_rarely(rare, later, inside)};
+    std::vector<Inputs> inputs(exprs.size(), hard_inputs(d, d, d));
+    // Sixteen lanes of which none, and of which all take the rare side.
+    Inputs none, all;
+    std::vector<ScalarBits> one(32, bits_of({.real = 1}, d)), two(32, bits_of({.real = 2}, d));
+    for (Inputs* in : {&none, &all}) {
+      in->add_operand(d, in == &none ? two : one);
+      in->add_operand(d, in == &none ? one : two);
+      in->add_operand(d, two);
+    }
+    for (const Inputs& in : {none, all})
+      for (Expr e : std::vector<Expr>(exprs.begin(), exprs.begin() + 6)) {
+        exprs.push_back(e);
+        inputs.push_back(in);
+      }
+    expect_equal_to_reference(exprs, inputs);
+  }
+}
+
+/// Choices by one condition share a block.
+TEST(EmitExpr, RareChoicesShareABlock) {
+  LlvmBuilder b("test");
+  Type type = LLVMFloatTypeInContext(b.context());
+  b.begin_function("f", type, {type});
+  Expr x = operand(0, f32), rare = x < 1, root = scalar::sqrt(x);
+  Expr e = scalar::select_rarely(rare, root, x) + scalar::select_rarely(rare, root * 2, x * 3);
+  b.result(emit_expr(
+      b, e, 1, [&](int) { return b.parameter(0); }, [](int) -> Value { return nullptr; }));
+  std::string ir = b.str();
+  EXPECT_NE(ir.find("call float @llvm.sqrt"), std::string::npos) << ir;
+  EXPECT_EQ(ir.find("call float @llvm.sqrt"), ir.rfind("call float @llvm.sqrt")) << ir;
 }
 
 TEST(EmitExpr, SharedSubexpressionsAreEmittedOnce) {

@@ -151,6 +151,13 @@ TEST(ExprMeaning, IntegersOfEveryType) {
     EXPECT_EQ(integer(logical_xor(x, y), {6, 3}), 5) << name(d);
     EXPECT_EQ(integer(shift_left(x, 1), {high}), d == u8 ? 254 : -2) << name(d);
     EXPECT_EQ(integer(shift_right(x, 8 * size_of(d) - 1), {d == u8 ? 128 : low}), 1) << name(d);
+    for (std::int64_t count : {std::int64_t{8 * size_of(d)}, std::int64_t{100}, std::int64_t{-1}}) {
+      if (d == u8 && count < 0) continue;
+      EXPECT_EQ(integer(shift_left(x, y), {high, count}), 0) << name(d) << " by " << count;
+      EXPECT_EQ(integer(shift_right(x, y), {low, count}), 0) << name(d) << " by " << count;
+    }
+    EXPECT_EQ(integer(shift_left(x, y), {3, 2}), 12) << name(d);
+    EXPECT_EQ(integer(shift_right(x, y), {13, 2}), 3) << name(d);
     EXPECT_EQ(integer(x < y, {low, high}), 1) << name(d);
     EXPECT_EQ(integer(x <= y, {3, 3}), 1) << name(d);
     EXPECT_EQ(integer(equal(x, y), {3, 4}), 0) << name(d);
@@ -332,6 +339,14 @@ std::vector<DerivativeRow> derivative_rows() {
       {"tanh", [](Expr x, Expr) { return tanh(x); }, all},
       {"erf", [](Expr x, Expr) { return erf(x); }, all},
       {"erfc", [](Expr x, Expr) { return erfc(x); }, all},
+      {"exp2", [](Expr x, Expr) { return exp2(x); }, all},
+      {"expm1", [](Expr x, Expr) { return expm1(x); }, all},
+      {"log2", [](Expr x, Expr) { return log2(x); }, positive},
+      {"log10", [](Expr x, Expr) { return log10(x); }, positive},
+      {"erfinv", [](Expr, Expr y) { return erfinv(y * 0.5); }, all},
+      {"log_gamma", [](Expr x, Expr) { return log_gamma(x); }, all},
+      {"digamma", [](Expr x, Expr) { return digamma(x); }, all},
+      {"atan2", [](Expr x, Expr y) { return atan2(x, y); }, all},
       {"fma", [](Expr x, Expr y) { return fma(x, y, x); }, all},
       {"select", [](Expr x, Expr y) { return select(x < y, x * 2, y * y); }, all},
       {"cast", [](Expr x, Expr) { return cast(cast(x, f32) * 3, f64); }, all},
@@ -365,10 +380,26 @@ TEST(ExprDerivative, TiesAndEdges) {
   EXPECT_EQ(real(derivative(abs(x), 0), {0}), 0);
   EXPECT_EQ(real(derivative(power(x, y), 0), {0, 0}), 0);
   EXPECT_EQ(real(derivative(power(x, y), 1), {0, 2}), 0);
+  EXPECT_EQ(real(derivative(atan2(x, y), 0), {0, 0}), 0);
+  EXPECT_EQ(real(derivative(atan2(x, y), 1), {0, 0}), 0);
+  EXPECT_EQ(real(derivative(atan2(x, y), 0), {1e200, 1e200}), 0.5e-200) << "squares that overflow";
   EXPECT_EQ(derivative(x, 1), constant(0.0, f64));
   EXPECT_EQ(derivative(x, 0), constant(1.0, f64));
   EXPECT_EQ(derivative(cast(cast(x, i32), f64), 0), constant(0.0, f64));
   EXPECT_THROW(derivative(x_of(i32), 0), InternalError);
+}
+
+TEST(ExprDerivative, StatedBySeveralOperands) {
+  Expr x = x_of(f64), y = y_of(f64);
+  const Partial partials[] = {{x, y * 5}, {y, x * x}};
+  Expr e = with_derivatives(x + y, partials);
+  EXPECT_EQ(real(e, {2, 3}), 5);
+  EXPECT_EQ(real(derivative(e, 0), {2, 3}), 15);
+  EXPECT_EQ(real(derivative(e, 1), {2, 3}), 4);
+  EXPECT_EQ(real(derivative(derivative(e, 1), 0), {2, 3}), 4);
+  Expr inside[] = {x * 7, x};
+  EXPECT_EQ(real(derivative(substitute(e, inside), 0), {2}), 7 * 10 + 14 * 14);
+  EXPECT_EQ(simplify(e), x + y);
 }
 
 TEST(ExprDerivative, StatedInsteadOfDerived) {
@@ -392,10 +423,15 @@ TEST(ExprDerivative, StatedInsteadOfDerived) {
 
 // --- Expansion
 
+std::vector<Expr> transcendental(Expr x, Expr y) {
+  return {exp(x),  log(x),   sin(x),  cos(x),   tanh(x),      erf(x),     erfc(x),    power(x, y),
+          exp2(x), expm1(x), log2(x), log10(x), log_gamma(x), digamma(x), atan2(x, y)};
+}
+
 TEST(ExpandMath, LeavesOnlyArithmetic) {
   for (DType d : {f16, bf16, f32, f64}) {
     Expr x = x_of(d), y = y_of(d);
-    for (Expr e : {exp(x), log(x), sin(x), cos(x), tanh(x), erf(x), erfc(x), power(x, y)}) {
+    for (Expr e : transcendental(x, y)) {
       Expr expanded = expand_math(e);
       verify(expanded);
       EXPECT_EQ(expanded.dtype(), d);
@@ -412,7 +448,7 @@ TEST(ExpandMath, IsCloseToTheReference) {
   for (DType d : {f16, bf16, f32, f64}) {
     double unit = d == f64 ? 0x1p-52 : d == f32 ? 0x1p-23 : d == f16 ? 0x1p-10 : 0x1p-7;
     Expr x = x_of(d), y = y_of(d);
-    for (Expr e : {exp(x), log(x), sin(x), cos(x), tanh(x), erf(x), erfc(x), power(x, y)})
+    for (Expr e : transcendental(x, y))
       for (double v : {0.125, 0.75, 1.0, 2.5, 4.0}) {
         double expected = real(e, {v, -1.5}), got = real(expand_math(e), {v, -1.5});
         EXPECT_NEAR(got, expected, 4 * unit * std::abs(expected)) << e.str(true) << " at " << v;

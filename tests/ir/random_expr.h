@@ -39,7 +39,7 @@ inline std::vector<DType> argument_dtypes(Primitive p) {
 
 inline int argument_count(Primitive p) {
   if (p == Primitive::fma || p == Primitive::select) return 3;
-  bool unary = (p >= Primitive::negate && p <= Primitive::erfc) || p == Primitive::logical_not ||
+  bool unary = (p >= Primitive::negate && p <= Primitive::digamma) || p == Primitive::logical_not ||
                p == Primitive::cast || p == Primitive::bitcast;
   return unary ? 1 : 2;
 }
@@ -164,7 +164,8 @@ class RandomExprs {
     DType d = dtypes[below(dtypes.size())];
     if (!transcendental && !exact_primitive(p, d)) return Expr();
     Expr arguments[3] = {pick(d), pick(d), pick(d)};
-    if (is_shift(p)) arguments[1] = constant(static_cast<int>(below(static_cast<std::uint64_t>(8 * size_of(d)))), d);
+    if (is_shift(p) && below(2))
+      arguments[1] = constant(static_cast<int>(below(static_cast<std::uint64_t>(8 * size_of(d)))), d);
     return make(p, std::span(arguments, static_cast<std::size_t>(argument_count(p))), is_comparison(p) ? bool_ : d);
   }
 

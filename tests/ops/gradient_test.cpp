@@ -392,16 +392,59 @@ TEST_F(Gradient, OfProductsWithZeros) {
   EXPECT_EQ(gradient(make_tensor(DType::f32, {-0.0L, 4, 3}, {1, 3})), (Values{12, 0, 0}));
 }
 
+const OpDef& row_named(const char* name) {
+  for (const OpDef& row : elementwise_rows())
+    if (std::string(row.name) == name) return row;
+  throw std::runtime_error(name);
+}
+
+/// The gradient by one operand.
+Values gradient_by(std::size_t operand, const char* name, const std::vector<Values>& operands,
+                   DType dtype = DType::f64) {
+  std::vector<Tensor> inputs;
+  for (const Values& values : operands) inputs.push_back(make_vector(dtype, values));
+  const OpDef& row = row_named(name);
+  Tensor y = eager(row, inputs);
+  return values_of(gradients_of(row, inputs, {}, y, ones_like(y))[operand]);
+}
+
+/// Where the body as it is written would give 0 / 0, infinity less infinity, or the average of two sides.
+TEST_F(Gradient, OfCarefulRows) {
+  constexpr Value inf = INFINITY;
+  EXPECT_EQ(gradient_by(0, "hypot", {{0, 3}, {0, 4}}), (Values{0, 0.6}));
+  EXPECT_NEAR(static_cast<double>(gradient_by(0, "hypot", {{1e300L}, {1e300L}})[0]), std::sqrt(0.5), 1e-15);
+  EXPECT_EQ(gradient_by(1, "hypot", {{0, 3}, {0, 4}}), (Values{0, 0.8}));
+  EXPECT_EQ(gradient_by(0, "atan2", {{0, 1}, {0, 1}}), (Values{0, 0.5}));
+  EXPECT_EQ(gradient_by(1, "atan2", {{0, 1}, {0, 1}}), (Values{0, -0.5}));
+  // Of x inside and on the bounds; of a bound where it is the result; bounds in the wrong order give the upper one.
+  std::vector<Values> clips{{-3, -2, 0, 2, 3, 0}, {-2, -2, -2, -2, -2, 5}, {2, 2, 2, 2, 2, 1}};
+  EXPECT_EQ(gradient_by(0, "clip", clips), (Values{0, 1, 1, 1, 0, 0}));
+  EXPECT_EQ(gradient_by(1, "clip", clips), (Values{1, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(gradient_by(2, "clip", clips), (Values{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(gradient_by(0, "xlogy", {{0, 0, 2}, {0, 1, 1}}), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient_by(1, "xlogy", {{0, 0, 2}, {0, 1, 4}}), (Values{0, 0, 0.5}));
+  EXPECT_EQ(gradient_by(0, "logaddexp", {{-inf, -inf, inf, 1000, 0}, {-inf, 0, inf, -1000, 0}}),
+            (Values{0.5, 0, 0.5, 1, 0.5}));
+  EXPECT_EQ(gradient_by(0, "relu6", {{-1, 0, 3, 6, 7}}), (Values{0, 0, 1, 0, 0}));
+  EXPECT_EQ(gradient_by(0, "hard_tanh", {{-2, -1, 0, 1, 2}}), (Values{0, 1, 1, 1, 0}));
+  EXPECT_EQ(gradient_by(0, "leaky_relu", {{-1, 0, 1}, {0.25, 0.25, 0.25}}), (Values{0.25, 1, 1}));
+  EXPECT_EQ(gradient_by(0, "sign", {{-1, 0, 2}}), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient_by(0, "trunc", {{-1.5, 0, 2.5}}), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient_by(0, "heaviside", {{-1, 0, 2}, {5, 5, 5}}), (Values{0, 0, 0}));
+  EXPECT_EQ(gradient_by(1, "heaviside", {{-1, 0, 2}, {5, 5, 5}}), (Values{0, 1, 0}));
+  EXPECT_EQ(gradient_by(0, "copysign", {{-1, 1, 0}, {1, 1, -1}}), (Values{-1, 1, -1}));
+  EXPECT_EQ(gradient_by(0, "fmax", {{NAN, 1, 2}, {1, NAN, 1}}), (Values{0, 1, 1}));
+  EXPECT_EQ(gradient_by(0, "sinh", {{0}}), (Values{1}));
+  EXPECT_EQ(gradient_by(0, "cosh", {{0}}), (Values{0}));
+  EXPECT_EQ(gradient_by(0, "log1p", {{0, 1e-300L}}), (Values{1, 1}));
+  EXPECT_EQ(gradient_by(0, "cbrt", {{8, -8}})[0], gradient_by(0, "cbrt", {{8, -8}})[1]);
+}
+
 /// Equal extremes share the gradient; relu and abs have 0 at 0; maximum halves.
 TEST_F(Gradient, AtKinks) {
   auto gradient = [](const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
     Tensor y = eager(op, inputs, attributes);
     return values_of(gradients_of(op, inputs, attributes, y, ones_like(y))[0]);
-  };
-  auto row_named = [](const char* name) -> const OpDef& {
-    for (const OpDef& row : elementwise_rows())
-      if (std::string(row.name) == name) return row;
-    throw std::runtime_error(name);
   };
   Tensor zero = make_vector(DType::f32, {0, -0.0L, 1, -1});
   EXPECT_EQ(gradient(row_named("relu"), {zero}), (Values{0, 0, 1, 0}));
@@ -415,16 +458,47 @@ TEST_F(Gradient, AtKinks) {
   EXPECT_NEAR(static_cast<double>(shared[3]), 1.0 / 3, 1e-7);
 }
 
-/// Far out, sigmoid and its relatives have finite derivatives.
+/// Far out, sigmoid and its relatives have finite derivatives, which are what they come close to.
 TEST_F(Gradient, FarFromZeroIsFinite) {
-  Tensor far = make_vector(DType::f32, {-1000, -100, -90, 90, 100, 1000});
-  for (const char* name : {"sigmoid", "silu", "gelu", "tanh", "erf", "relu", "abs"})
-    for (const OpDef& row : elementwise_rows()) {
-      if (std::string(row.name) != name) continue;
-      Tensor y = eager(row, {far});
-      for (Value value : values_of(gradients_of(row, {far}, {}, y, ones_like(y))[0]))
-        EXPECT_TRUE(std::isfinite(value)) << name << " " << static_cast<double>(value);
+  Tensor far = make_vector(DType::f32, {-1e30L, -1000, -100, -90, 90, 100, 1000, 1e30L});
+  struct Limits {
+    const char* name;
+    Value below, above;
+  };
+  for (const Limits& row : std::initializer_list<Limits>{{"sigmoid", 0, 0},
+                                                         {"silu", 0, 1},
+                                                         {"gelu", 0, 1},
+                                                         {"tanh", 0, 0},
+                                                         {"erf", 0, 0},
+                                                         {"relu", 0, 1},
+                                                         {"abs", -1, 1},
+                                                         {"softplus", 0, 1},
+                                                         {"log_sigmoid", 1, 0},
+                                                         {"mish", 0, 1},
+                                                         {"gelu_tanh", 0, 1},
+                                                         {"selu", 0, 1.0507009873554805L},
+                                                         {"hard_silu", 0, 1},
+                                                         {"softsign", 0, 0},
+                                                         {"atan", 0, 0},
+                                                         {"asinh", 0, 0},
+                                                         {"expm1", 0, INFINITY}}) {
+    Values got = gradient_by(0, row.name, {values_of(far)}, DType::f32);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      Value limit = i < 4 ? row.below : row.above;
+      if (std::isinf(limit))
+        EXPECT_EQ(got[i], limit) << row.name << ", element " << i;
+      else
+        EXPECT_NEAR(static_cast<double>(got[i]), static_cast<double>(limit), 0.02) << row.name << ", element " << i;
     }
+  }
+  for (const char* name : {"elu", "celu"}) {
+    Values ones(8, 1), by_x = gradient_by(0, name, {values_of(far), ones}, DType::f32);
+    EXPECT_EQ(by_x[0], 0) << name;
+    EXPECT_EQ(by_x[7], 1) << name;
+    Values by_alpha = gradient_by(1, name, {values_of(far), ones}, DType::f32);
+    EXPECT_EQ(by_alpha[0], -1) << name;
+    EXPECT_EQ(by_alpha[7], 0) << name;
+  }
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ Each fit is a Remez exchange in 60-digit arithmetic on a fixed fine grid: the po
 function that P is part of. Coefficients are then rounded to the type that evaluates them, lowest degree first in the
 output. The number printed beside each is that largest relative error before the rounding of coefficients.
 """
-from mpmath import mp, mpf, exp, expm1, log, log1p, sin, cos, erf, erfc, sqrt, pi, matrix, lu_solve, atanh
+from mpmath import (mp, mpf, atan, atanh, cos, erf, erfc, erfinv, exp, expm1, log, log1p, loggamma, lu_solve, matrix,
+                    pi, sin, sqrt)
 import struct
 
 mp.dps = 60
@@ -129,14 +130,21 @@ def split(value, bits, parts):
 def main():
     ln2 = log(mpf(2))
     print("// Made by tests/oracle/fit_polynomials.py; do not edit. Lowest degree first.")
-    print("#pragma once\n\nnamespace stet::coefficients {\n")
+    print("#pragma once\n#include <cstdint>\n\nnamespace stet::coefficients {\n")
     for name, value, bits, parts in [
-        ("ln2_f32", ln2, 15, 1), ("ln2_f64", ln2, 41, 1), ("half_pi_f64", pi / 2, 53, 3)]:
+        ("ln2_f32", ln2, 15, 1), ("ln2_f64", ln2, 41, 1), ("half_pi_f64", pi / 2, 53, 3), ("log10_e", 1 / log(mpf(10)), 53, 1)]:
         pieces = split(value, bits, parts)
         rest = value - sum(pieces)
         print(f"inline constexpr double {name}[] = {{" + ", ".join(repr(float(p)) for p in pieces + [rest]) + "};")
     print(f"inline constexpr double log2_e = {float(1 / ln2)!r};")
-    print(f"inline constexpr double two_over_pi = {float(2 / pi)!r};\n")
+    print(f"inline constexpr double log2_e_rest = {float(1 / ln2 - float(1 / ln2))!r};")
+    print(f"inline constexpr double two_over_pi = {float(2 / pi)!r};")
+    print("// 8 zeros and the first 1272 bits of 2 / pi, highest first.")
+    mp.dps = 500
+    bits = int(mp.floor(2 / pi * mpf(2) ** (64 * 20 - 8)))
+    mp.dps = 60
+    words = [f"0x{bits >> (64 * (19 - i)) & (2**64 - 1):016x}" for i in range(20)]
+    print("inline constexpr std::uint64_t two_over_pi_bits[] = {" + ", ".join(words) + "};\n")
 
     narrow = mpf("0.35")
     # exp(r) = 1 + r + r^2 P(r), |r| <= ln 2 / 2
@@ -178,6 +186,27 @@ def main():
         f = lambda q: erfcx(x_of(q)) * (x_of(q) + k)
         top = mpf(top)
         emit(name, remez(f, lambda q: 1 / f(q), -1, (top - k) / (top + k), degree), single)
+    # atan(q) = q + q z P(z), z = q^2 <= 1
+    def atan_tail(z):
+        q = sqrt(z)
+        return (atan(q) - q) / (q * z)
+    weight = lambda z: sqrt(z) * z / atan(sqrt(z))
+    emit("atan_f32", remez(atan_tail, weight, 0, 1, 9), True)
+    emit("atan_f64", remez(atan_tail, weight, 0, 1, 20), False)
+    # erfinv(x) = x P(w - middle), w = -log(1 - x^2); beyond w = 5 it is x P(sqrt(w) - middle)
+    def inverse_error(w):
+        x = sqrt(-expm1(-w)) if w > 0 else mpf(0)
+        return erfinv(x) / x if w > 0 else sqrt(pi) / 2
+    weight = lambda f: lambda t: 1 / f(t)
+    near = lambda t: inverse_error(t + mpf("2.5"))
+    far = lambda t: inverse_error((t + mpf("4.25")) ** 2)
+    emit("erfinv_near", remez(near, weight(near), mpf("-2.5"), mpf("2.505"), 9), False)
+    emit("erfinv_far", remez(far, weight(far), mpf("-2.02"), mpf("1.80"), 9), False)
+    emit("erfinv_far_f32", remez(far, weight(far), mpf("-2.02"), mpf("-0.14"), 9), False)
+    # log(gamma(2 + t)) = t P(t), |t| <= 1/2
+    def log_gamma_slope(t):
+        return loggamma(2 + t) / t if t != 0 else 1 - mp.euler
+    emit("log_gamma", remez(log_gamma_slope, lambda t: 1 / log_gamma_slope(t), mpf("-0.5"), mpf("0.5"), 18), False)
     print("\n}  // namespace stet::coefficients")
 
 

@@ -17,6 +17,7 @@ docs/numbers.md and the rows' summaries; no code is shared with the engine.
 import decimal
 import math
 import re
+import struct
 import sys
 
 import numpy as np
@@ -223,6 +224,156 @@ def gelu(x):
     return float(decimal.Decimal(x) * (tail if x < 0 else 1 - tail))
 
 
+def wide2(function):
+    """The same of two operands."""
+    def call(x, y):
+        with np.errstate(all="ignore"):
+            return float(function(np.longdouble(x), np.longdouble(y)))
+    return call
+
+
+def complementary_error(x):
+    """Not by SciPy, which is several ULP off in the tail."""
+    if math.isnan(x) or math.isinf(x) or abs(x) > 30:
+        return x if x != x else (0.0 if x > 0 else 2.0)
+    decimal.getcontext().prec = 60 + int(x * x)
+    z = decimal.Decimal(x)
+    return float(2 * upper_tail(z) if x > 6 else 1 - error_function(z))
+
+
+def inverse_error(x):
+    """SciPy's, put right by two steps of Newton's method in many digits."""
+    if math.isnan(x) or abs(x) >= 1:
+        return math.copysign(INF, x) if abs(x) == 1 else NAN
+    if abs(x) < 1e-100:
+        return float(np.longdouble(x) * np.sqrt(4 * np.arctan(np.longdouble(1))) / 2)
+    decimal.getcontext().prec = 80
+    y = decimal.Decimal(float(scipy.special.erfinv(x)))
+    for _ in range(2):
+        y -= (error_function(y) - decimal.Decimal(x)) * (y * y).exp() * PI.sqrt() / 2
+    return float(y)
+
+
+# B(2k) / 2k for k = 1, 2, ...
+BERNOULLI = [decimal.Decimal(a) / b for a, b in (
+    (1, 12), (-1, 120), (1, 252), (-1, 240), (1, 132), (-691, 32760), (1, 12), (-3617, 8160), (43867, 14364),
+    (-174611, 6600), (77683, 276), (-236364091, 65520), (657931, 12), (-3392780147, 3480), (1723168255201, 85932))]
+
+
+def sine_of_pi(x):
+    """sin(pi x) for |x| <= 1/2, by its series."""
+    angle = PI * x
+    total = term = angle
+    n = 1
+    while abs(term) > abs(angle) * decimal.Decimal(10) ** -60:
+        term *= -angle * angle / ((n + 1) * (n + 2))
+        total += term
+        n += 2
+    return total
+
+
+def log_gamma(x):
+    """By Stirling's series from 60 on, the recurrence below, and reflection."""
+    if math.isnan(x) or math.isinf(x):
+        return abs(x)
+    if x <= 0 and x == math.floor(x):
+        return INF
+    decimal.getcontext().prec = 80
+    z = decimal.Decimal(x)
+    if x < 0:
+        part = z - z.to_integral_value()
+        return float((PI / abs(z * sine_of_pi(part))).ln() - exact_log_gamma(-z)) if abs(x) < 1e17 else INF
+    try:
+        return float(exact_log_gamma(z))
+    except OverflowError:
+        return INF
+
+
+def exact_log_gamma(z):
+    product = decimal.Decimal(1)
+    while z < 60:
+        product *= z
+        z += 1
+    series = sum(b / (2 * k - 1) / z ** (2 * k - 1) for k, b in enumerate(BERNOULLI, 1))
+    return (z - decimal.Decimal("0.5")) * z.ln() - z + (2 * PI).ln() / 2 + series - product.ln()
+
+
+def digamma(x):
+    if math.isnan(x) or x == -INF or (x < 0 and x == math.floor(x)):
+        return NAN
+    if x == 0 or x == INF:
+        return x if x == INF else -math.copysign(INF, x)
+    decimal.getcontext().prec = 80
+    z, total = decimal.Decimal(x), decimal.Decimal(0)
+    if x < 0:
+        part = z - z.to_integral_value()
+        cosine = sine_of_pi(decimal.Decimal("0.5") - abs(part))
+        total = -PI * cosine / sine_of_pi(part)
+        z = 1 - z
+    while z < 60:
+        total -= 1 / z
+        z += 1
+    try:
+        return float(total + z.ln() - 1 / (2 * z) - sum(b / z ** (2 * k) for k, b in enumerate(BERNOULLI, 1)))
+    except OverflowError:
+        return -INF if x > 0 else INF
+
+
+def next_after(x, y, dtype):
+    """By counting the numbers of the type: their bits as integers, negative ones downwards."""
+    if x != x or y != y:
+        return NAN
+    if x == y:
+        return y
+    width, pack, unpack = {"f64": (64, "<d", "<q"), "f32": (32, "<f", "<i"), "f16": (16, "<e", "<h"),
+                           "bf16": (16, "<f", "<i")}[dtype]
+    shift = 16 if dtype == "bf16" else 0
+    bits = struct.unpack(unpack, struct.pack(pack, x))[0] >> shift
+    count = bits if bits >= 0 else -(bits & (2 ** (width - 1) - 1))
+    count += 1 if y > x else -1
+    magnitude = struct.unpack(pack, struct.pack(unpack, abs(count) << shift))[0]
+    return math.copysign(magnitude, count or x)
+
+
+def gelu_tanh(x):
+    with np.errstate(all="ignore"):
+        z = np.longdouble(x)
+        u = np.sqrt(1 / (2 * np.arctan(np.longdouble(1)))) * (z + np.longdouble("0.044715") * z * z * z)
+        return float(z / (1 + np.exp(-2 * u)))
+
+
+def mish(x):
+    with np.errstate(all="ignore"):
+        z = np.longdouble(x)
+        return float(z * np.tanh(np.logaddexp(np.longdouble(0), z)))
+
+
+def exponential_unit(x, factor, scale):
+    if x > 0:
+        return x
+    with np.errstate(all="ignore"):
+        return float(np.longdouble(factor) * np.expm1(np.longdouble(x) / np.longdouble(scale)))
+
+
+def selu(x):
+    scale, alpha = np.longdouble("1.0507009873554804934193349852946"), np.longdouble("1.6732632423543772848170429916717")
+    with np.errstate(all="ignore"):
+        return float(scale * (np.longdouble(x) if x > 0 else alpha * np.expm1(np.longdouble(x))))
+
+
+def clip(x, low, high):
+    if x != x or low != low or high != high:
+        return NAN
+    return min(max(x, low), high)
+
+
+def hard_sigmoid(x):
+    return np.longdouble(NAN) if x != x else min(max(np.longdouble(x) + 3, np.longdouble(0)), np.longdouble(6)) / 6
+
+
+RADIAN = 45 / np.arctan(np.longdouble(1))
+
+
 def to_integer_like(function):
     """floor, ceil and round keep the sign of zero and pass on inf and NaN."""
     def call(x):
@@ -239,6 +390,53 @@ FLOATING_MAPS = {
     "pow": power,
     "maximum": lambda x, y: NAN if x != x or y != y else (y if y > x else x),
     "minimum": lambda x, y: NAN if x != x or y != y else (y if y < x else x),
+    "fmod": guarded(math.fmod),
+    "hypot": wide2(np.hypot),
+    "atan2": wide2(np.arctan2),
+    "copysign": math.copysign,
+    "logaddexp": wide2(np.logaddexp),
+    "xlogy": wide2(lambda x, y: np.longdouble(0) if x == 0 and y == y else x * np.log(y)),
+    "heaviside": lambda x, y: x if x != x else y if x == 0 else float(x > 0),
+    "fmax": lambda x, y: y if x != x else x if y != y else (y if y > x else x),
+    "fmin": lambda x, y: y if x != x else x if y != y else (y if y < x else x),
+    "clip": clip,
+    "sign": lambda x: x if x != x or x == 0 else math.copysign(1.0, x),
+    "reciprocal": lambda x: divided(1.0, x),
+    "cbrt": wide(np.cbrt),
+    "exp2": wide(np.exp2),
+    "expm1": wide(np.expm1),
+    "log1p": wide(np.log1p),
+    "log2": wide(np.log2),
+    "log10": wide(np.log10),
+    "tan": wide(np.tan),
+    "asin": wide(np.arcsin),
+    "acos": wide(np.arccos),
+    "atan": wide(np.arctan),
+    "sinh": wide(np.sinh),
+    "cosh": wide(np.cosh),
+    "asinh": wide(np.arcsinh),
+    "acosh": wide(np.arccosh),
+    "atanh": wide(np.arctanh),
+    "rad2deg": wide(lambda x: x * RADIAN),
+    "deg2rad": wide(lambda x: x / RADIAN),
+    "erfc": complementary_error,
+    "erfinv": inverse_error,
+    "lgamma": log_gamma,
+    "digamma": digamma,
+    "trunc": lambda x: float(np.trunc(np.float64(x))),
+    "relu6": lambda x: NAN if x != x else min(0.0 if 0 > x else x, 6.0),
+    "leaky_relu": lambda x, y: x if x >= 0 else y * x,
+    "elu": lambda x, y: exponential_unit(x, y, 1.0),
+    "celu": lambda x, y: x if abs(divided(x, y)) < 2.0**-60 else exponential_unit(x, y, y),
+    "selu": selu,
+    "hard_sigmoid": lambda x: float(hard_sigmoid(x)),
+    "hard_silu": wide(lambda x: x * hard_sigmoid(x)),
+    "hard_tanh": lambda x: x if x != x else min(max(x, -1.0), 1.0),
+    "softsign": wide(lambda x: x / (1 + abs(x))),
+    "softplus": wide(lambda x: np.logaddexp(x, np.longdouble(0))),
+    "log_sigmoid": wide(lambda x: -np.logaddexp(-x, np.longdouble(0))),
+    "mish": mish,
+    "gelu_tanh": gelu_tanh,
     "negative": lambda x: -x,
     "abs": abs,
     "square": lambda x: x * x,
@@ -258,6 +456,14 @@ FLOATING_MAPS = {
     "silu": silu,
     "gelu": gelu,
 }
+def shifted(x, count, bits):
+    return x << count if 0 <= count < bits else 0
+
+
+def shifted_right(x, count, bits):
+    return x >> count if 0 <= count < bits else -(x < 0)
+
+
 INTEGER_MAPS = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
@@ -269,6 +475,18 @@ INTEGER_MAPS = {
     "logical_and": lambda x, y: x & y,
     "logical_or": lambda x, y: x | y,
     "logical_not": lambda x: ~x,
+    "logical_xor": lambda x, y: x ^ y,
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_or": lambda x, y: x | y,
+    "bitwise_xor": lambda x, y: x ^ y,
+    "bitwise_not": lambda x: ~x,
+    "fmod": lambda x, y: (abs(x) % abs(y)) * (-1 if x < 0 else 1) if y else 0,
+    "fmax": max,
+    "fmin": min,
+    "clip": clip,
+    "sign": lambda x: (x > 0) - (x < 0),
+    "trunc": lambda x: x,
+    "relu6": lambda x: min(max(x, 0), 6),
     "negative": lambda x: -x,
     "abs": abs,
     "square": lambda x: x * x,
@@ -284,7 +502,12 @@ COMPARISONS = {
     "less_equal": lambda x, y: x <= y,
     "greater": lambda x, y: x > y,
     "greater_equal": lambda x, y: x >= y,
+    "isnan": lambda x: x != x,
+    "isinf": lambda x: abs(x) == INF,
+    "isfinite": lambda x: x == x and abs(x) != INF,
+    "signbit": lambda x: math.copysign(1.0, x) < 0 if isinstance(x, float) else x < 0,
 }
+SHIFTS = {"shift_left": shifted, "shift_right": shifted_right}
 
 
 def map_value(row, rule, dtype, operands):
@@ -296,18 +519,23 @@ def map_value(row, rule, dtype, operands):
     if rule == "floating" and dtype in INTEGERS:
         operands, dtype = [rounded_integer(x, "f32") for x in operands], "f32"
     if dtype in INTEGERS:
-        if dtype == "bool" and row == "logical_not":
+        if dtype == "bool" and row in ("logical_not", "bitwise_not"):
             return int(not operands[0])
+        if row in SHIFTS:
+            low, high = INTEGERS[dtype]
+            return wrapped(SHIFTS[row](*operands, (high - low).bit_length()), dtype)
         return wrapped(INTEGER_MAPS[row](*operands), dtype)
     if row == "floor_divide":
         # Of the quotient as the computing type has it: floor(x / y), not the floor of the exact quotient.
         return to_integer_like(np.floor)(rounded(divided(*operands), compute_type(dtype)))
+    if row == "nextafter":
+        return next_after(*operands, dtype)
     return FLOATING_MAPS[row](*operands)
 
 
 def takes(rule, accepts_bool, dtype):
-    if rule == "logical":
-        return dtype in INTEGERS
+    if rule == "logical" and dtype not in INTEGERS:
+        return False
     return dtype != "bool" or accepts_bool
 
 
@@ -325,7 +553,7 @@ def special_values(dtype):
     return [s * v for v in signed for s in (1.0, -1.0)] + [NAN]
 
 
-def map_points(row, arity, low, high, without_zero, dtype):
+def map_points(row, arity, rule, low, high, without_zero, dtype):
     """Operand lists: values from the row's domain, then special ones."""
     points = []
     for i in range(24):
@@ -343,19 +571,23 @@ def map_points(row, arity, low, high, without_zero, dtype):
             point.append(x)
         points.append(point)
     specials = special_values(dtype)
-    if row in ("sin", "cos"):
-        # Reduction of the argument is promised up to 2^46 only.
-        specials = [x for x in specials if math.isnan(x) or math.isinf(x) or abs(x) < 2.0**46]
+    if row in ("sin", "cos", "tan") and dtype in FLOATS:
+        # Arguments of every size.
+        specials += [rounded(s * 1.2345 * 2.0**e, dtype) for e in range(4, FLOATS[dtype][2], 12) for s in (1, -1)]
     if arity == 1:
         points += [[x] for x in specials]
+    elif rule != "selected" and arity == 3:
+        points += [[specials[drawn(i, 200 + k) % len(specials)] for k in range(3)] for i in range(100)]
     else:
         count = len(specials)
         if count * count <= 80:
             points += [[x, y] for x in specials for y in specials]
         else:
             points += [[specials[drawn(i, 200) % count], specials[drawn(i, 201) % count]] for i in range(72)]
-    if arity == 3:
+    if rule == "selected":
         points = [[int(i % 3 != 0), *point[:2]] for i, point in enumerate(points)]
+    if row == "celu":
+        points = [p for p in points if not (p[0] <= 0 and p[1] < 0)]  # exp(x / y) would magnify the quotient's rounding
     if row == "mod" and dtype in FLOATS:
         points = [p for p in points if not abs(divided(*p)) >= 2.0**53 or math.isinf(p[0]) or p[1] == 0]
     return points
@@ -363,12 +595,12 @@ def map_points(row, arity, low, high, without_zero, dtype):
 
 def write_map(out, line):
     _, row, arity, rule, accepts_bool, low, high, without_zero = line.split()
-    if not any(row in maps for maps in (FLOATING_MAPS, INTEGER_MAPS, COMPARISONS, ("where",))):
+    if not any(row in maps for maps in (FLOATING_MAPS, INTEGER_MAPS, COMPARISONS, SHIFTS, ("where", "nextafter"))):
         raise SystemExit(f"{row}: no reference for this row; write one line in FLOATING_MAPS (or INTEGER_MAPS)")
     for dtype in DTYPES:
         if not takes(rule, accepts_bool == "1", dtype):
             continue
-        points = map_points(row, int(arity), float(low), float(high), without_zero == "1", dtype)
+        points = map_points(row, int(arity), rule, float(low), float(high), without_zero == "1", dtype)
         out.append(f"map {row} {dtype}")
         for k in range(int(arity)):
             out.append(f"{'xyz'[k]} " + " ".join(written(p[k]) for p in points))

@@ -596,6 +596,13 @@ const std::map<std::string, Evaluate>& other_rows() {
 
 }  // namespace
 
+Sizes broadcast_sizes(const Sizes& a, const Sizes& b) { return broadcast(a, b); }
+std::vector<Real> broadcast_elements(const Array& a, const Sizes& sizes) {
+  std::vector<Real> out(static_cast<std::size_t>(count_of(sizes)));
+  for_each(sizes, [&](const Sizes& at, std::size_t i) { out[i] = element(a, at); });
+  return out;
+}
+
 Array evaluate_row(const std::string& name, const Statement& s, const std::vector<Array>& in,
                    const std::vector<std::int64_t>& sizes) {
   if (auto f = unary_rows().find(name); f != unary_rows().end()) return unary(name, f->second, in[0]);
@@ -616,7 +623,7 @@ Array evaluate_row(const std::string& name, const Statement& s, const std::vecto
     return reduced(name, s, in[0]);
   for (const auto* table : {&layout_rows(), &index_and_product_rows(), &composite_rows(), &other_rows()})
     if (auto f = table->find(name); f != table->end()) return f->second(s, in, sizes);
-  throw NotWritten{name};
+  return evaluate_elementwise(name, s, in);
 }
 
 }  // namespace stet::random_programs

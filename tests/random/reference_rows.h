@@ -32,7 +32,14 @@ struct Array {
   }
 };
 
+std::vector<std::int64_t> broadcast_sizes(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b);
+/// The elements repeated to the sizes.
+std::vector<Real> broadcast_elements(const Array& a, const std::vector<std::int64_t>& sizes);
+
 Array evaluate_row(const std::string& name, const Statement& s, const std::vector<Array>& in,
                    const std::vector<std::int64_t>& sizes);
+
+/// Rows of elementwise.def that nothing above is written for, from the row's own eager call in f64 and its derivatives.
+Array evaluate_elementwise(const std::string& name, const Statement& s, const std::vector<Array>& in);
 
 }  // namespace stet::random_programs

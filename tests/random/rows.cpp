@@ -33,7 +33,13 @@ void guess(Builder& b, const Row& row, const std::vector<int>& in, double& low, 
   if (row.name == "divide" || row.name == "floor_divide") most = 2 * x + 1;
   if (row.name == "square") most = x * x;
   if (row.name == "exp" || row.name == "pow") most = 30;
-  if (row.name == "rsqrt") most = 12;
+  if (row.name == "rsqrt" || row.name == "sinh" || row.name == "cosh") most = 12;
+  if (row.name == "exp2" || row.name == "expm1") most = 30;
+  if (row.name == "tan" || row.name == "digamma" || row.name == "log2") most = 7;
+  if (row.name == "acos" || row.name == "atan2" || row.name == "lgamma" || row.name == "atanh") most = 3.2;
+  if (row.name == "rad2deg") most = 58 * x;
+  if (row.name == "shift_left") most = y < 10 ? x * std::exp2(y) : 1000;
+  if (row.name == "clip") most = std::max(most, b.bound(in.back()));
   if (row.name == "where") most = std::max(b.bound(in[1]), b.bound(in[2]));
   if (row.name == "tanh" || row.name == "sin" || row.name == "cos" || row.name == "erf" || row.name == "sigmoid")
     most = 1;
@@ -55,7 +61,7 @@ bool propose_elementwise(Builder& b, Statement& s, const Row& row) {
     int c = b.pick([&](int id) { return b.type(id).dtype == DType::bool_; });
     if (c < 0) return false;
     in = {c, b.pick_real(), b.pick_real()};
-  } else if (b.chance(0.08) && row.dtypes == "promoted") {
+  } else if (row.dtypes == "integral" || (b.chance(0.08) && row.dtypes == "promoted")) {
     int x = b.pick([&](int id) { return b.type(id).dtype == DType::i64; });
     if (x < 0) return false;
     in.assign(static_cast<std::size_t>(row.arity), x);
