@@ -345,6 +345,28 @@ void measure_all(int per_exponent, int dense) {
 TEST(MathUlp, F32) { measure_all<float>(1024, scaled(1'000'000)); }
 TEST(MathUlp, F64) { measure_all<double>(64, scaled(600'000)); }
 
+/// What is a whole number, or a power of one, comes out as it is.
+template <class Float>
+void expect_exact(Primitive primitive, Float base, int low, int high, bool inverse) {
+  Points<Float> points;
+  for (int n = low; n <= high; ++n) points.add(std::pow(base, static_cast<Float>(n)), static_cast<Float>(n));
+  points.pad();
+  Expr x = operand(0, dtype_of<Float>);
+  const std::vector<Float>&from = inverse ? points.x : points.y, &to = inverse ? points.y : points.x;
+  std::vector<Float> out(from.size());
+  const void* inputs[] = {from.data()};
+  array_function(make(primitive, std::span(&x, 1), x.dtype()), 16)(inputs, out.data(), std::ssize(out));
+  for (int i = 0; i <= high - low; ++i) EXPECT_EQ(out[static_cast<std::size_t>(i)], to[static_cast<std::size_t>(i)]);
+}
+TEST(MathUlp, WholePowersAreExact) {
+  expect_exact<float>(Primitive::exp2, 2, -149, 127, false);
+  expect_exact<double>(Primitive::exp2, 2, -1074, 1023, false);
+  expect_exact<float>(Primitive::log2, 2, -149, 127, true);
+  expect_exact<double>(Primitive::log2, 2, -1074, 1023, true);
+  expect_exact<float>(Primitive::log10, 10, 0, 10, true);
+  expect_exact<double>(Primitive::log10, 10, 0, 22, true);
+}
+
 /// Sixteen lanes, one lane and f16 by way of f32: the same arithmetic, so the same bits.
 TEST(MathUlp, LanesAgree) {
   Points<float> points = power_sweep<float>(4096);
