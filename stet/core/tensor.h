@@ -27,14 +27,24 @@ concept Number = std::is_arithmetic_v<T>;
 struct TensorNode;
 class Variable;
 
+/// A position along an axis: an integer, which counts from the end when negative, or a size, which never does.
+struct RangeBound {
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) RangeBound(I at) : position(static_cast<std::int64_t>(at)) {}
+  RangeBound(Dim at) : size(std::move(at)) {}
+  std::int64_t position = 0;
+  std::optional<Dim> size = {};
+};
 /// Positions begin, begin + step, … before end, as in Python: negative bounds count from the end of the axis, bounds
 /// beyond it are cut, and a missing bound is the axis's own. `Range{}` is the whole axis, `Range{.begin = 1}` all but
-/// the first, `Range{.step = -1}` the axis backwards.
+/// the first, `Range{.step = -1}` the axis backwards, `Range{.end = x.dim(0) / 2}` the first half.
 struct Range {
-  std::optional<std::int64_t> begin = {}, end = {};
+  std::optional<RangeBound> begin = {}, end = {};
   std::int64_t step = 1;
 };
-inline Range range(std::int64_t begin, std::int64_t end, std::int64_t step = 1) { return {begin, end, step}; }
+inline Range range(RangeBound begin, RangeBound end, std::int64_t step = 1) {
+  return {std::move(begin), std::move(end), step};
+}
 struct Ellipsis {};
 struct NewAxis {};
 /// As many whole axes as are left over.
@@ -44,30 +54,7 @@ inline constexpr NewAxis newaxis{};
 
 namespace inside {
 
-/// One entry of an indexing expression: a position (the axis goes away), a Range, `ellipsis` or `newaxis`.
-class Index {
- public:
-  enum class Kind : std::uint8_t { position, range, ellipsis, newaxis };
-  template <std::integral I>
-  requires(!std::same_as<I, bool>) Index(I at) : kind(Kind::position), position(static_cast<std::int64_t>(at)) {}
-  Index(Range r) : kind(Kind::range), range(r) {}
-  Index(Ellipsis) : kind(Kind::ellipsis) {}
-  Index(NewAxis) : kind(Kind::newaxis) {}
-
-  Kind kind;
-  std::int64_t position = 0;
-  Range range = {};
-};
-
-/// What stands in brackets: x[2], x[range(0, 8)], x[{0, ellipsis, Range{.step = 2}}].
-class Indices {
- public:
-  template <class T>
-  requires std::convertible_to<T, Index> Indices(T one, Where w = Where::here()) : entries{Index(one)}, where(w) {}
-  Indices(std::initializer_list<Index> many, Where w = Where::here()) : entries(many), where(w) {}
-  std::vector<Index> entries;
-  Where where;
-};
+class Indices;
 
 }  // namespace inside
 
@@ -150,6 +137,41 @@ class STET_API Tensor {
 
   const TensorNode* node_ = nullptr;
 };
+
+namespace inside {
+
+/// One entry of an indexing expression: a position (the axis goes away), a Range, `ellipsis`, `newaxis`, a tensor of
+/// positions (its axes come instead of the axis) or a mask (bool: the elements where it is true).
+class Index {
+ public:
+  enum class Kind : std::uint8_t { position, range, ellipsis, newaxis, tensor };
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) Index(I at) : kind(Kind::position), position(at) {}
+  Index(const Dim& at) : kind(Kind::position), position(at) {}
+  Index(Range r) : kind(Kind::range), range(std::move(r)) {}
+  Index(Ellipsis) : kind(Kind::ellipsis) {}
+  Index(NewAxis) : kind(Kind::newaxis) {}
+  template <std::same_as<Tensor> T>
+  Index(const T& positions) : kind(Kind::tensor), tensor(positions) {}
+
+  Kind kind;
+  RangeBound position = 0;
+  Range range = {};
+  Tensor tensor = {};
+};
+
+/// What stands in brackets: x[2], x[range(0, 8)], x[{0, ellipsis, Range{.step = 2}}], x[mask].
+class Indices {
+ public:
+  template <class T>
+  requires std::convertible_to<T, Index> Indices(const T& one, Where w = Where::here())
+      : entries{Index(one)}, where(w) {}
+  Indices(std::initializer_list<Index> many, Where w = Where::here()) : entries(many), where(w) {}
+  std::vector<Index> entries;
+  Where where;
+};
+
+}  // namespace inside
 
 /// For messages alone: "f32[32,10]", with the sizes of the call being traced; "undefined" of an undefined tensor.
 STET_API std::string type_text(const Tensor&);

@@ -1,5 +1,4 @@
-// Bodies of elementwise rows that are more than a line, or whose derivative is better stated than derived. For
-// elementwise.cpp alone.
+// Bodies of elementwise rows that are more than a line, or whose derivative is better stated than derived.
 //
 // A stated derivative is an expression like any other: it is derived again for second derivatives. So it is made of
 // what derives well, not of the careful value beside it.

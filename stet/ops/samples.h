@@ -26,6 +26,7 @@ struct SampleInput {
   /// Not negative: the operand holds indices, drawn from 0 to below - 1, in i64.
   std::int64_t below = -1;
   Draw draw = Draw::plain;
+  bool grows = true;  // false: one entry per axis of another operand, as many in a larger call
 };
 
 /// What a larger call that the same program serves looks like.

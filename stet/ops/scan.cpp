@@ -5,6 +5,7 @@
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/axis.h"
+#include "stet/ops/elementwise_bodies.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/table.h"
@@ -64,13 +65,6 @@ Expr lowest(DType d) {
 }
 Expr highest(DType d) {
   return is_floating(d) ? constant(std::numeric_limits<double>::infinity(), d) : constant(row(d).highest, d);
-}
-
-/// log(exp(x) + exp(y)). Where the larger one is infinite, it is the result: their difference is not a number.
-Expr log_add_exp(Expr x, Expr y) {
-  Expr larger = scalar::maximum(x, y), difference = scalar::minimum(x, y) - larger;
-  Expr infinite = scalar::equal(scalar::abs(larger), std::numeric_limits<double>::infinity());
-  return scalar::select(infinite, larger, larger + scalar::log(1 + scalar::exp(difference)));
 }
 
 // --- gradients
@@ -221,7 +215,7 @@ constinit const OpDef logcumsumexp_row{.name = "logcumsumexp",
                                        .samples = samples_of_functions,
                                        .errors = errors_of_scan,
                                        .accumulator = accumulated_real,
-                                       .combine_scanned = log_add_exp,
+                                       .combine_scanned = body::log_add_exp,
                                        .identity = lowest};
 
 #define STET_SCAN(name)                                                                                   \

@@ -277,7 +277,8 @@ inline Sample grown(const Sample& sample) {
     return out;
   }
   for (SampleInput& input : out.inputs)
-    for (std::int64_t& size : input.sizes) size = grown(size);
+    if (input.grows)
+      for (std::int64_t& size : input.sizes) size = grown(size);
   if (sample.grows == Grows::everything)
     out.attributes = sample.attributes.map_dims([](const Dim& dim) { return Dim(grown(dim.constant())); });
   return out;
