@@ -6,23 +6,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/tensor.h"
 #include "stet/core/tensor_node.h"
 
 namespace stet {
 namespace {
-
-constexpr std::int64_t most_elements = 1000;  // more are shortened
-constexpr std::int64_t edge = 3;              // entries shown at each end of a shortened axis
-constexpr std::size_t line_width = 75;
-
-constexpr int most_digits = 8;  // after the point, of the numbers of an array
 
 /// A finite number as decimal digits: 0.d1d2d3… times ten to the power of `point`.
 struct Digits {
@@ -61,6 +57,13 @@ Digits shortest_digits(double v, DType dtype) {
   return out;
 }
 
+/// A number by a format of printf that takes the digits after the point before it.
+std::string formatted(const char* format, int digits, double v) {
+  std::string out(static_cast<std::size_t>(std::snprintf(nullptr, 0, format, digits, v)), ' ');
+  std::snprintf(out.data(), out.size() + 1, format, digits, v);
+  return out;
+}
+
 /// "-12.5", "3.": all digits, or rounded to `most` after the point, without zeros at the end.
 std::string positional(double v, DType dtype, int most) {
   Digits d = shortest_digits(v, dtype);
@@ -68,9 +71,7 @@ std::string positional(double v, DType dtype, int most) {
   std::string out;
   // Numbers of an array are exact before the point; one alone has zeros behind its shortest digits.
   if (fraction > most || (fraction < 0 && most != INT_MAX)) {
-    char rounded[512];
-    std::snprintf(rounded, sizeof rounded, "%#.*f", fraction > most ? most : 0, v);
-    out = rounded;
+    out = formatted("%#.*f", fraction > most ? most : 0, v);
     if (fraction < 0) return out;
     out.erase(out.find_last_not_of('0') + 1);
     return out;
@@ -90,14 +91,12 @@ std::string scientific(double v, DType dtype, int most, int least, std::size_t e
   std::string whole(1, d.digits[0]), fraction = d.digits.substr(1);
   int exponent = d.point - 1;
   if (static_cast<int>(fraction.size()) > most || static_cast<int>(fraction.size()) < least) {
-    char rounded[64];
-    int digits = static_cast<int>(fraction.size()) > most ? most : least;
-    std::snprintf(rounded, sizeof rounded, "%#.*e", digits, std::fabs(v));
-    const char* at = std::strchr(rounded, 'e');
+    std::string rounded = formatted("%#.*e", static_cast<int>(fraction.size()) > most ? most : least, std::fabs(v));
+    std::size_t at = rounded.find('e');
     whole = rounded[0];
-    fraction = std::string(static_cast<const char*>(rounded) + 2, at);
+    fraction = rounded.substr(2, at - 2);
     fraction.erase(fraction.find_last_not_of('0') + 1);
-    exponent = std::atoi(at + 1);
+    exponent = std::atoi(rounded.c_str() + at + 1);
   }
   fraction.resize(std::max(fraction.size(), static_cast<std::size_t>(least)), '0');
   std::string power = std::to_string(std::abs(exponent));
@@ -109,14 +108,16 @@ std::string scientific(double v, DType dtype, int most, int least, std::size_t e
 /// each other, exponents where magnitudes differ too much. NumPy's FloatingFormat.
 class FloatingFormat {
  public:
-  FloatingFormat(const std::vector<double>& values, DType dtype) : dtype_(dtype) {
+  FloatingFormat(const std::vector<double>& values, DType dtype, const PrintOptions& options) : dtype_(dtype) {
+    const int most_digits = options.precision;
     double largest = 0, smallest = INFINITY;
     for (double v : values)
       if (std::isfinite(v) && v != 0) {
         largest = std::max(largest, std::fabs(v));
         smallest = std::min(smallest, std::fabs(v));
       }
-    scientific_ = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1000));
+    const bool spread = largest > 0 && (smallest < 1e-4 || largest / smallest > 1000);
+    scientific_ = largest >= 1e8 || (spread && !options.suppress);
     for (double v : values) {
       if (!std::isfinite(v)) continue;
       std::string one = scientific_ ? scientific(v, dtype, most_digits, 0, 2) : positional(v, dtype, most_digits);
@@ -155,7 +156,8 @@ class FloatingFormat {
 
 class Printer {
  public:
-  explicit Printer(const TensorNode& node) : node_(node), shortened_(node.element_count() > most_elements) {}
+  Printer(const TensorNode& node, const PrintOptions& options)
+      : node_(node), options_(options), shortened_(node.element_count() > options.threshold) {}
 
   std::string str() {
     if (node_.rank == 0) return alone();
@@ -164,7 +166,7 @@ class Printer {
     if (is_floating(node_.dtype)) {
       std::vector<double> values;
       for (std::int64_t offset : shown_) values.push_back(value(offset));
-      floating_.emplace(values, node_.dtype);
+      floating_.emplace(values, node_.dtype, options_);
     } else {
       for (std::int64_t offset : shown_) width_ = std::max(width_, integer(offset).size());
     }
@@ -176,8 +178,9 @@ class Printer {
  private:
   template <class F>
   void for_each(int axis, F f) const {
-    std::int64_t size = node_.sizes[axis];
-    bool cut = shortened_ && size > 2 * edge;
+    const std::int64_t size = node_.sizes[axis], edge = options_.edge_items;
+    // Not 2 * edge: an edge may be as long as it likes.
+    const bool cut = shortened_ && (size - 1) / 2 >= edge;
     for (std::int64_t i = 0; i < size; ++i) {
       if (cut && i == edge) i = size - edge;
       f(i, cut && i == size - edge);
@@ -228,7 +231,7 @@ class Printer {
   void write_row(std::int64_t offset, std::string& out) const {
     int axis = node_.rank - 1;
     std::string indent(static_cast<std::size_t>(node_.rank), ' '), line = indent, rows;
-    std::size_t room = line_width - static_cast<std::size_t>(axis) - 1;
+    const auto room = static_cast<std::size_t>(std::max(options_.line_width - axis - 1, 0));
     auto append = [&](const std::string& word) {
       if (line.size() + word.size() > room && line.size() > indent.size()) {
         rows += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -260,21 +263,67 @@ class Printer {
   }
 
   const TensorNode& node_;
+  const PrintOptions& options_;
   bool shortened_;
   std::optional<FloatingFormat> floating_;
   std::size_t width_ = 0;
   std::vector<std::int64_t> shown_;
 };
 
+const PrintOptions& checked(const PrintOptions& options, const char* what, Where where) {
+  auto require = [&](bool fits, const char* name, std::int64_t value, const char* least) {
+    if (!fits)
+      throw UserError(error_text(text(what, ": ", name, " is ", value), where, text("it must be ", least, " or more")));
+  };
+  require(options.precision >= 0, "precision", options.precision, "0");
+  require(options.threshold >= 0, "threshold", options.threshold, "0");
+  require(options.edge_items >= 1, "edge_items", options.edge_items, "1");
+  require(options.line_width >= 1, "line_width", options.line_width, "1");
+  return options;
+}
+
+/// What set_print_options said last.
+struct ProcessOptions {
+  Lock lock;
+  PrintOptions options;
+};
+ProcessOptions& process_options() {
+  static auto* const one = new ProcessOptions;
+  return *one;
+}
+
+constinit thread_local const PrintScope* innermost_scope = nullptr;
+
 }  // namespace
 
-std::string to_string(const Tensor& tensor) {
+void set_print_options(const PrintOptions& options, Where where) {
+  checked(options, "set_print_options", where);
+  std::lock_guard lock(process_options().lock);
+  process_options().options = options;
+}
+
+PrintOptions print_options() {
+  if (innermost_scope) return innermost_scope->options_;
+  std::lock_guard lock(process_options().lock);
+  return process_options().options;
+}
+
+PrintScope::PrintScope(const PrintOptions& options, Where where)
+    : options_(checked(options, "PrintScope", where)), outer_(innermost_scope) {
+  innermost_scope = this;
+}
+PrintScope::~PrintScope() { innermost_scope = outer_; }
+
+std::string to_string(const Tensor& tensor, const PrintOptions& options, Where where) {
+  checked(options, "to_string", where);
   if (!tensor.defined()) return "undefined";
   const TensorNode& node = *tensor.node();
   if (node.traced) return text("<", node.dtype, node.shape(), " traced in '", node.traced->life->function, "'>");
   const Tensor readable = on_host(tensor);
-  return Printer(*readable.node()).str();
+  return Printer(*readable.node(), options).str();
 }
+
+std::string to_string(const Tensor& tensor) { return to_string(tensor, print_options()); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 

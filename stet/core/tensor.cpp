@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "stet/base/dim_inside.h"
@@ -224,26 +226,86 @@ std::int64_t Tensor::element_count(Where where) const {
   return concrete_node(*this, "to_vector", where).element_count();
 }
 
+namespace {
+
+template <class To, class From>
+To converted(From value) {
+  if constexpr (std::is_same_v<To, bool>)
+    return value != From{};
+  else if constexpr (std::is_floating_point_v<From>)
+    return narrowed<To>(static_cast<double>(value));
+  else
+    return static_cast<To>(value);
+}
+
+/// Calls f with a value of the C++ type that has this element type; f16 and bf16, which are no C++ numbers, aside.
+template <class F>
+void with_number_type(DType dtype, F f) {
+  switch (dtype) {
+    case DType::bool_:
+      return f(bool{});
+    case DType::u8:
+      return f(std::uint8_t{});
+    case DType::i8:
+      return f(std::int8_t{});
+    case DType::i16:
+      return f(std::int16_t{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::f32:
+      return f(float{});
+    default:
+      return f(double{});
+  }
+}
+
+/// `count` elements that lie `stride` elements apart, to dense ones of any type, as cast does.
+void convert_elements(DType from, const std::byte* source, std::int64_t stride, DType to, std::byte* target,
+                      std::int64_t count) {
+  const std::int64_t step = stride * size_of(from), width = size_of(to);
+  if (from == to) {
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(target + i * width, source + i * step, static_cast<std::size_t>(width));
+  } else if (size_of(from) == 2 && is_floating(from)) {
+    for (std::int64_t i = 0; i < count; ++i) convert_element(from, source + i * step, to, target + i * width);
+  } else if (size_of(to) == 2 && is_floating(to)) {
+    for (std::int64_t i = 0; i < count; ++i) convert_element(from, source + i * step, to, target + i * width);
+  } else {
+    with_number_type(from, [&](auto from_value) {
+      with_number_type(to, [&](auto to_value) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          std::memcpy(&from_value, source + i * step, sizeof from_value);
+          to_value = converted<decltype(to_value)>(from_value);
+          std::memcpy(target + i * width, &to_value, sizeof to_value);
+        }
+      });
+    });
+  }
+}
+
+}  // namespace
+
 void Tensor::copy_elements(DType dtype, void* out, Where where) const {
   const TensorNode& node = concrete_node(*this, "to_vector", where);
   if (node.device()) return on_host(*this).copy_elements(dtype, out, where);
-  if (node.dtype != dtype)
-    throw UserError(error_text(text("to_vector: the tensor is ", type_text(*this), ", not ", dtype), where,
-                               text("cast(x, ", dtype, ") first, or ask for the tensor's own type")));
-  std::int64_t count = node.element_count();
-  auto bytes = static_cast<std::size_t>(size_of(dtype));
+  std::int64_t count = node.element_count(), width = size_of(dtype);
   if (count == 0) return;
-  if (node.dense) {
-    std::memcpy(out, node.data, static_cast<std::size_t>(count) * bytes);
+  if (node.dense && node.dtype == dtype) {
+    std::memcpy(out, node.data, static_cast<std::size_t>(count * width));
     return;
   }
   auto* to = static_cast<std::byte*>(out);
+  if (node.dense) return convert_elements(node.dtype, node.data, 1, dtype, to, count);
+  const int last = node.rank - 1;
+  const std::int64_t row = node.sizes[last];
   std::int64_t index[max_rank] = {};
-  for (std::int64_t k = 0; k < count; ++k, to += bytes) {
+  for (std::int64_t k = 0; k < count; k += row, to += row * width) {
     std::int64_t offset = 0;
-    for (int axis = 0; axis < node.rank; ++axis) offset += index[axis] * node.strides[axis];
-    std::memcpy(to, node.data + offset * static_cast<std::int64_t>(bytes), bytes);
-    for (int axis = node.rank - 1; axis >= 0 && ++index[axis] == node.sizes[axis]; --axis) index[axis] = 0;
+    for (int axis = 0; axis < last; ++axis) offset += index[axis] * node.strides[axis];
+    convert_elements(node.dtype, node.data + offset * size_of(node.dtype), node.strides[last], dtype, to, row);
+    for (int axis = last - 1; axis >= 0 && ++index[axis] == node.sizes[axis]; --axis) index[axis] = 0;
   }
 }
 
@@ -373,17 +435,87 @@ Tensor tensor(const Dim& size, Where where) {
   return creation::copied(DType::i64, &value, 1, Shape(), where);
 }
 
+namespace {
+
+/// Foreign memory as a tensor is to read it, before anybody has taken it over.
+struct ForeignMemory {
+  ForeignMemory(DType dtype, const void* data, const Shape& shape, const MemoryOptions& options, const char* what,
+                Where where)
+      : dtype(dtype),
+        data(const_cast<void*>(data)),
+        sizes(creation::sizes_of(shape, what, where)),
+        strides(options.strides) {
+    extent = creation::count_of(sizes, dtype, what, where);
+    if (extent && !data)
+      throw UserError(
+          error_text(text(what, ": no memory for ", dtype, shape), where, "give the address of the first element"));
+    if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(dtype)) != 0)
+      throw UserError(error_text(text(what, ": the address is not a multiple of the size of ", dtype), where,
+                                 "align the memory to its elements"));
+    if (!strides.empty()) check_strides(shape, what, where);
+  }
+
+  void check_strides(const Shape& shape, const char* what, Where where) {
+    if (strides.size() != sizes.size())
+      throw UserError(error_text(text(what, ": ", strides.size(), " strides for ", dtype, shape), where,
+                                 text("give one stride per axis, in elements: ", sizes.size())));
+    bool overflow = false;
+    std::int64_t last = 0;  // the position of the last element
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (strides[axis] < 0)
+        throw UserError(error_text(text(what, ": the stride ", strides[axis], " of axis ", axis, " is negative"), where,
+                                   "describe the memory from its lowest address upwards, and flip(x, axis) then"));
+      std::int64_t reach = 0;
+      overflow |= __builtin_mul_overflow(std::max<std::int64_t>(sizes[axis] - 1, 0), strides[axis], &reach);
+      overflow |= __builtin_add_overflow(last, reach, &last);
+    }
+    if (overflow || last > (std::int64_t{1} << 62) / size_of(dtype))
+      throw UserError(error_text(text(what, ": the strides of ", dtype, shape, " reach beyond all memory"), where,
+                                 "strides are in elements"));
+    if (extent) extent = last + 1;
+  }
+
+  Tensor taken_over(void (*release)(void*), void* context) const {
+    Buffer buffer = Buffer::foreign(data, static_cast<std::size_t>(extent * size_of(dtype)), release, context);
+    if (strides.empty()) return dense_tensor(dtype, sizes, std::move(buffer));
+    Tensor whole = dense_tensor(dtype, {&extent, 1}, std::move(buffer));
+    return view_tensor(*whole.node(), sizes, strides, 0);
+  }
+
+  DType dtype;
+  void* data;
+  std::vector<std::int64_t> sizes, strides;
+  std::int64_t extent = 0;  // elements from the first to the last
+};
+
+}  // namespace
+
 Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void*), void* context,
-                   Where where) {
-  std::vector<std::int64_t> sizes = creation::sizes_of(shape, "from_memory", where);
-  std::int64_t count = creation::count_of(sizes, dtype, "from_memory", where);
-  if (count && !data) throw UserError(error_text(text("from_memory: no memory for ", dtype, shape), where, ""));
-  if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(size_of(dtype)) != 0)
-    throw UserError(error_text(text("from_memory: the address is not a multiple of the size of ", dtype), where,
-                               "align the memory to its elements"));
-  Buffer buffer =
-      Buffer::foreign(const_cast<void*>(data), static_cast<std::size_t>(count * size_of(dtype)), release, context);
-  return dense_tensor(dtype, sizes, std::move(buffer));
+                   const MemoryOptions& options, Where where) {
+  return creation::foreign(dtype, data, shape, release, context, options, "from_memory", where);
+}
+
+Tensor creation::foreign(DType dtype, const void* data, const Shape& shape, void (*release)(void*), void* context,
+                         const MemoryOptions& options, const char* what, Where where) {
+  return ForeignMemory(dtype, data, shape, options, what, where).taken_over(release, context);
+}
+
+Tensor from_memory(DType dtype, const void* data, const Shape& shape, std::shared_ptr<const void> owner,
+                   const MemoryOptions& options, Where where) {
+  ForeignMemory memory(dtype, data, shape, options, "from_memory", where);
+  using Owner = std::shared_ptr<const void>;
+  return memory.taken_over([](void* kept) { delete static_cast<Owner*>(kept); }, new Owner(std::move(owner)));
+}
+
+Tensor creation::released(DType dtype, const void* data, const Shape& shape, std::function<void()> release,
+                          const MemoryOptions& options, Where where) {
+  ForeignMemory memory(dtype, data, shape, options, "from_memory", where);
+  using Release = std::function<void()>;
+  auto call = [](void* kept) noexcept {
+    std::unique_ptr<Release> own(static_cast<Release*>(kept));
+    if (*own) (*own)();
+  };
+  return memory.taken_over(call, new Release(std::move(release)));
 }
 
 namespace {
@@ -420,22 +552,42 @@ Tensor filled(const Shape& shape, DType dtype, const void* element, const char* 
 
 }  // namespace
 
-Tensor full(const Shape& shape, double value, DType dtype, Where where) {
-  bool integral = !is_floating(dtype);
-  bool outside = integral && (std::isnan(value) || value < static_cast<double>(row(dtype).lowest) ||
-                              value > static_cast<double>(row(dtype).highest));
-  if (!integral) {
-    std::uint64_t bits = 0;
-    double nearest = 0;
-    convert_element(DType::f64, &value, dtype, &bits);
-    convert_element(dtype, &bits, DType::f64, &nearest);
-    outside = std::isfinite(value) && !std::isfinite(nearest);
-  }
-  if (outside || (integral && value != std::floor(value)))
-    throw UserError(error_text(text("full: ", value, " is not a value of ", dtype), where,
-                               "choose another dtype, or round the value"));
+namespace {
+
+/// The element of `dtype` that is `value` (of type `from`); UserError for a value outside of it.
+std::uint64_t fill_value(DType from, const void* value, DType dtype, const std::string& written, Where where) {
+  double real = 0;
+  std::int64_t integer = 0;
+  convert_element(from, value, DType::f64, &real);
+  convert_element(from, value, DType::i64, &integer);
   std::uint64_t element = 0;
-  convert_element(DType::f64, &value, dtype, &element);
+  convert_element(from, value, dtype, &element);
+  bool fits = false;
+  if (is_floating(dtype)) {
+    double nearest = 0;
+    convert_element(dtype, &element, DType::f64, &nearest);
+    fits = !std::isfinite(real) || std::isfinite(nearest);
+  } else if (is_floating(from)) {
+    fits = real == std::floor(real) && real >= static_cast<double>(row(dtype).lowest) &&
+           real <= static_cast<double>(row(dtype).highest);
+  } else {
+    fits = integer >= row(dtype).lowest && integer <= row(dtype).highest;
+  }
+  if (!fits)
+    throw UserError(error_text(text("full: ", written, " is not a value of ", dtype), where,
+                               "choose another dtype, or round the value"));
+  return element;
+}
+
+}  // namespace
+
+Tensor full(const Shape& shape, double value, DType dtype, Where where) {
+  std::uint64_t element = fill_value(DType::f64, &value, dtype, text(value), where);
+  return filled(shape, dtype, &element, "full", where);
+}
+
+Tensor creation::full_of_integer(const Shape& shape, std::int64_t value, DType dtype, Where where) {
+  std::uint64_t element = fill_value(DType::i64, &value, dtype, text(value), where);
   return filled(shape, dtype, &element, "full", where);
 }
 

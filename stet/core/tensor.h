@@ -1,10 +1,15 @@
 // Tensor: an immutable n-dimensional array. Copies share memory; slices and transposes are views.
 #pragma once
 #include <array>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -95,14 +100,10 @@ class STET_API Tensor {
   Dim size(Where = Where::here()) const;
 
   /// One element, by position (negative ones count from the end); without positions the tensor must have one element.
-  /// Numbers are converted to T as cast does (float to integer saturates).
+  /// Converted to T, any arithmetic or element type, as cast does: floating to integer saturates, integers wrap.
   template <class T>
-  T item(std::initializer_list<std::int64_t> position = {}, Where where = Where::here()) const {
-    T out;
-    read_item(dtype_of<T>, &out, position, where);
-    return out;
-  }
-  /// All elements in row-major order. T must be the tensor's element type (UserError): cast first.
+  T item(std::initializer_list<std::int64_t> position = {}, Where where = Where::here()) const;
+  /// All elements in row-major order, converted to T as item() does.
   template <class T>
   std::vector<T> to_vector(Where where = Where::here()) const;
   /// The elements in memory, row-major. T must be the element type, and the tensor dense (UserError): contiguous().
@@ -114,6 +115,11 @@ class STET_API Tensor {
   bool is_dense() const;
   /// This tensor, or a dense copy of it.
   Tensor contiguous(Where = Where::here()) const;
+
+  /// cast(x, dtype): the same values in another type.
+  Tensor cast(DType dtype, Where = Where::here()) const;
+  /// transpose(x): the axes in reverse order, a view.
+  Tensor T(Where = Where::here()) const;
 
   /// Indexing as in NumPy; a view wherever steps are positive. Out of range is a UserError.
   Tensor operator[](const inside::Indices& indices) const;
@@ -176,20 +182,91 @@ class Indices {
 /// For messages alone: "f32[32,10]", with the sizes of the call being traced; "undefined" of an undefined tensor.
 STET_API std::string type_text(const Tensor&);
 
+/// How tensors are printed, with numpy.set_printoptions's names and defaults. Numbers without axes are printed with all
+/// their digits, whatever is said here.
+struct PrintOptions {
+  int precision = 8;              // digits after the point at most
+  std::int64_t threshold = 1000;  // more elements than this are shortened to the ends of each axis
+  std::int64_t edge_items = 3;    // entries shown at each end of a shortened axis, 1 or more
+  int line_width = 75;            // characters after which a row goes on in the next line
+  bool suppress = false;          // small numbers as 0.00001, not as 1.e-05
+};
+/// From now on, wherever no PrintScope says otherwise. UserError for options that mean nothing (a negative precision).
+STET_API void set_print_options(const PrintOptions& options, Where where = Where::here());
+/// What holds on this thread now.
+STET_API PrintOptions print_options();
+/// While it lives, tensors that this thread prints look so: `PrintScope scope({.precision = 3});`. Scopes nest.
+class STET_API PrintScope {
+ public:
+  explicit PrintScope(const PrintOptions& options, Where where = Where::here());
+  ~PrintScope();
+  PrintScope(const PrintScope&) = delete;
+  PrintScope& operator=(const PrintScope&) = delete;
+
+ private:
+  friend PrintOptions print_options();
+  const PrintOptions options_;
+  const PrintScope* const outer_;
+};
+
 /// As NumPy prints arrays: nested brackets, aligned columns, long axes shortened.
 STET_API std::ostream& operator<<(std::ostream&, const Tensor&);
 STET_API std::string to_string(const Tensor&);
+STET_API std::string to_string(const Tensor&, const PrintOptions& options, Where where = Where::here());
+
+namespace inside {
+/// For C++ types that are no element types: what can be read, converted as cast would convert it.
+template <class T>
+T narrowed(double value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    // The bounds as doubles: the upper one is a power of two, the first that does not fit.
+    constexpr int digits = std::numeric_limits<T>::digits;
+    const double above = std::ldexp(1.0, digits), below = std::is_signed_v<T> ? -above : 0;
+    if (std::isnan(value)) return 0;
+    return value >= above   ? std::numeric_limits<T>::max()
+           : value <= below ? std::numeric_limits<T>::min()
+                            : static_cast<T>(value);
+  }
+}
+}  // namespace inside
+
+template <class T>
+T Tensor::item(std::initializer_list<std::int64_t> position, Where where) const {
+  if constexpr (inside::Element<T>) {
+    T out;
+    read_item(dtype_of<T>, &out, position, where);
+    return out;
+  } else {
+    static_assert(inside::Number<T>, "an element is read as an arithmetic type, Half or BFloat16");
+    if (is_floating(dtype(where))) return inside::narrowed<T>(item<double>(position, where));
+    return static_cast<T>(item<std::int64_t>(position, where));
+  }
+}
 
 template <class T>
 std::vector<T> Tensor::to_vector(Where where) const {
+  auto read = [&]<class Stored>(std::vector<Stored> out, DType dtype) {
+    copy_elements(dtype, out.data(), where);
+    return out;
+  };
+  const auto count = static_cast<std::size_t>(element_count(where));
   if constexpr (std::is_same_v<T, bool>) {
     // std::vector<bool> packs bits: go through bytes.
-    std::vector<unsigned char> bytes(static_cast<std::size_t>(element_count(where)));
-    copy_elements(DType::bool_, bytes.data(), where);
+    std::vector<unsigned char> bytes = read(std::vector<unsigned char>(count), DType::bool_);
     return std::vector<bool>(bytes.begin(), bytes.end());
+  } else if constexpr (inside::Element<T>) {
+    return read(std::vector<T>(count), dtype_of<T>);
   } else {
-    std::vector<T> out(static_cast<std::size_t>(element_count(where)));
-    copy_elements(dtype_of<T>, out.data(), where);
+    static_assert(inside::Number<T>, "elements are read as an arithmetic type, Half or BFloat16");
+    std::vector<T> out;
+    out.reserve(count);
+    if (is_floating(dtype(where)))
+      for (double value : read(std::vector<double>(count), DType::f64)) out.push_back(inside::narrowed<T>(value));
+    else
+      for (std::int64_t value : read(std::vector<std::int64_t>(count), DType::i64))
+        out.push_back(static_cast<T>(value));
     return out;
   }
 }
@@ -355,15 +432,45 @@ requires inside::Element<std::remove_const_t<T>> Tensor tensor(std::span<T> valu
 /// A scalar with a size's value, i64.
 STET_API Tensor tensor(const Dim& size, Where where = Where::here());
 
-/// A tensor over memory of yours, not copied: it must hold what `shape` says and stay unchanged until
-/// `release(context)` is called, when the last tensor that uses it is gone.
+/// How the elements of foreign memory lie.
+struct MemoryOptions {
+  /// From one position of an axis to the next, in elements and 0 or more, one entry for each axis; empty: row-major
+  /// without gaps.
+  std::vector<std::int64_t> strides = {};
+};
+/// A tensor over memory of yours, not copied: it must hold what `shape` (and strides) say and stay unchanged until
+/// `release(context)` is called, when the last tensor that uses it is gone. It may be called on any thread, and not at
+/// all if this throws.
 STET_API Tensor from_memory(DType dtype, const void* data, const Shape& shape, void (*release)(void* context),
-                            void* context, Where where = Where::here());
+                            void* context, const MemoryOptions& options = {}, Where where = Where::here());
+/// The same with an owner of the memory, which is let go of then; null: the memory outlives all tensors.
+STET_API Tensor from_memory(DType dtype, const void* data, const Shape& shape, std::shared_ptr<const void> owner,
+                            const MemoryOptions& options = {}, Where where = Where::here());
+namespace creation {
+STET_API Tensor released(DType dtype, const void* data, const Shape& shape, std::function<void()> release,
+                         const MemoryOptions& options, Where where);
+}
+/// The same with something to call then, which must not throw: `[file = std::move(file)] {}` keeps a file mapped.
+template <class F>
+requires(std::invocable<F&>&& std::copy_constructible<F>) Tensor
+    from_memory(DType dtype, const void* data, const Shape& shape, F release, const MemoryOptions& options = {},
+                Where where = Where::here()) {
+  return creation::released(dtype, data, shape, std::move(release), options, where);
+}
 
 STET_API Tensor zeros(const Shape& shape, DType dtype = DType::f32, Where where = Where::here());
 STET_API Tensor ones(const Shape& shape, DType dtype = DType::f32, Where where = Where::here());
 /// `value` is converted to `dtype`; a value outside of it is a UserError.
 STET_API Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Where where = Where::here());
+namespace creation {
+STET_API Tensor full_of_integer(const Shape& shape, std::int64_t value, DType dtype, Where where);
+}
+/// The same of an integer, which is not rounded on its way.
+template <std::integral I>
+requires(sizeof(I) < 8 || std::is_signed_v<I>) Tensor
+    full(const Shape& shape, I value, DType dtype = DType::f32, Where where = Where::here()) {
+  return creation::full_of_integer(shape, static_cast<std::int64_t>(value), dtype, where);
+}
 /// 0, 1, …, count - 1, i64.
 STET_API Tensor arange(const Dim& count, Where where = Where::here());
 STET_API Tensor zeros_like(const Tensor& like, Where where = Where::here());

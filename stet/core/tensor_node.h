@@ -71,6 +71,12 @@ Device& device_of(std::span<const Tensor> tensors);
 /// Two dense tensors of one dtype, one shape and the same bytes.
 bool same_elements(const Tensor& a, const Tensor& b);
 
+namespace creation {
+/// from_memory() under another function's name.
+Tensor foreign(DType dtype, const void* data, const Shape& shape, void (*release)(void*), void* context,
+               const MemoryOptions& options, const char* what, Where where);
+}  // namespace creation
+
 /// An element's value, from any type to any type as cast does.
 void convert_element(DType from, const void* source, DType to, void* target);
 

@@ -3,7 +3,8 @@
 
 The tests read the stored file and never run this script: python3 tests/oracle/make_prints.py > tests/oracle/prints.txt,
 with NumPy 1.24 as Debian 12 has it (later ones print large f32 in another way). A case is a line with type, sizes and
-elements (hexadecimal, so that nothing is rounded; "step s" stands for 0, s, 2 s, …), the text, and a line of dashes.
+elements (hexadecimal, so that nothing is rounded; "step s" stands for 0, s, 2 s, …), the text, and a line of dashes. A
+case with options has them in front: "with precision=3 suppress=1 : f64 …", by stet's names.
 """
 
 import numpy as np
@@ -118,15 +119,50 @@ def cases():
     yield "f64", counted(1000, 2, 1024)
 
 
+def cases_with_options():
+    numbers = [0.1 + 0.2, 1 / 3, 12.3456789, -2.0]
+    spread = [1e-10, 1.5, 123456.789, -0.00012345]
+    for precision in (0, 1, 3, 12, 17, 30):
+        for value in (numbers, spread, [1e10, 2.5e10, -3e-10], [nan, 1.25, -inf], [0.0, -0.0], 1 / 3):
+            yield dict(precision=precision), "f64", value
+        for value in (numbers, spread, [0.1, 2.5]):
+            yield dict(precision=precision), "f32", value
+        yield dict(precision=precision), "f16", [0.1, 2.5, 1000.0]
+    for precision in (2, 8):
+        for value in (spread, [1e-300, 1.0], [1e8, 1e-8], [99999999.0, 1e-6], [1e-12, -1e-13], [5e-9, 4e-9], [nan, 1e-7]):
+            yield dict(precision=precision, suppress=True), "f64", value
+    yield dict(suppress=True), "f32", spread
+    for edgeitems in (1, 2, 3, 10):
+        for threshold in (0, 10, 23, 24):
+            yield dict(threshold=threshold, edgeitems=edgeitems), "i64", counted(1, 24)
+            yield dict(threshold=threshold, edgeitems=edgeitems), "f64", counted(0.125, 4, 6)
+            yield dict(threshold=threshold, edgeitems=edgeitems), "i32", counted(1, 2, 7, 9)
+    yield dict(threshold=0), "i64", [5]
+    yield dict(threshold=0), "i64", 5
+    yield dict(threshold=5000), "i64", counted(1, 1500)
+    for width in (1, 2, 10, 40, 76, 200):
+        yield dict(linewidth=width), "i64", counted(7, 30)
+        yield dict(linewidth=width), "f64", counted(0.125, 2, 12)
+        yield dict(linewidth=width, threshold=5, precision=2), "f32", counted(0.3, 3, 2, 20)
+        yield dict(linewidth=width), "bool", [[True, False, True], [False, False, True]]
+
+
+STET_NAMES = {"precision": "precision", "threshold": "threshold", "edgeitems": "edge_items", "linewidth": "line_width",
+              "suppress": "suppress"}
+
+
 def main():
     print("# by make_prints.py")
-    for name, value in cases():
+    for options, name, value in [({}, *case) for case in cases()] + list(cases_with_options()):
         step = value.step if isinstance(value, counted) else None
         array = np.asarray(value.array if step else value).astype(NAMES[name])
         sizes = "x".join(map(str, array.shape)) or "scalar"
         show = (lambda v: float(v).hex()) if name[0] == "f" else (lambda v: str(int(v)))
-        print(name, sizes, *(["step", show(step)] if step else map(show, array.reshape(-1))))
-        print(str(array))
+        words = [f"{STET_NAMES[option]}={int(said)}" for option, said in options.items()]
+        front = ["with", *words, ":"] if options else []
+        print(*front, name, sizes, *(["step", show(step)] if step else map(show, array.reshape(-1))))
+        with np.printoptions(**options):
+            print(str(array))
         print("----")
 
 

@@ -14,7 +14,29 @@ namespace {
 struct Case {
   std::string header, text;
   Tensor array;
+  PrintOptions options;
 };
+
+/// What stands between "with" and ":" at the begin of a header, which is taken off.
+PrintOptions taken_options(std::string& header) {
+  PrintOptions out;
+  if (!header.starts_with("with ")) return out;
+  std::istringstream words(header);
+  std::string word;
+  words >> word;
+  while (words >> word && word != ":") {
+    const std::size_t equal = word.find('=');
+    const std::string name = word.substr(0, equal);
+    const int value = std::stoi(word.substr(equal + 1));
+    if (name == "precision") out.precision = value;
+    if (name == "threshold") out.threshold = value;
+    if (name == "edge_items") out.edge_items = value;
+    if (name == "line_width") out.line_width = value;
+    if (name == "suppress") out.suppress = value != 0;
+  }
+  header = header.substr(header.find(" : ") + 3);
+  return out;
+}
 
 Tensor parsed(const std::string& header) {
   static const std::map<std::string, DType> types{{"f64", f64}, {"f32", f32}, {"f16", f16}, {"i64", i64},
@@ -48,7 +70,8 @@ std::vector<Case> stored_cases() {
   std::string line;
   std::getline(file, line);
   while (std::getline(file, line)) {
-    Case one{.header = line, .text = {}, .array = parsed(line)};
+    Case one{.header = line, .text = {}, .array = {}, .options = taken_options(line)};
+    one.array = parsed(line);
     while (std::getline(file, line) && line != "----") one.text += (one.text.empty() ? "" : "\n") + line;
     out.push_back(std::move(one));
   }
@@ -57,8 +80,8 @@ std::vector<Case> stored_cases() {
 
 TEST(Print, is_as_numpy) {
   std::vector<Case> cases = stored_cases();
-  EXPECT_GT(cases.size(), 90u);
-  for (const Case& one : cases) EXPECT_EQ(to_string(one.array), one.text) << one.header.substr(0, 80);
+  EXPECT_GT(cases.size(), 230u);
+  for (const Case& one : cases) EXPECT_EQ(to_string(one.array, one.options), one.text) << one.header.substr(0, 80);
 }
 
 TEST(Print, of_a_view_is_that_of_its_copy) {
