@@ -5,6 +5,7 @@
 #include "stet/base/error.h"
 #include "stet/base/shape.h"
 #include "stet/core/dim_host.h"
+#include "stet/core/dlpack.h"
 #include "stet/core/function.h"
 #include "stet/core/handle.h"
 #include "stet/core/in.h"
