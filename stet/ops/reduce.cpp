@@ -27,9 +27,27 @@ STET_API Tensor max(In x, const Axes& axes, ReduceOptions options = {});
 /// The smallest element; NaN if there is one. Of an empty axis a UserError.
 STET_API Tensor min(In x);
 STET_API Tensor min(In x, const Axes& axes, ReduceOptions options = {});
-/// The position of the largest (smallest) element along an axis, i64; the first among equals; of NaN if there is one.
+/// The position of the largest element along an axis, i64; the first among equals; of NaN if there is one. Without an
+/// axis: in the flattened tensor.
+/// Example: argmax(tensor({{1, 9, 3}, {7, 5, 8}}), 1)
+/// Names: numpy.argmax, array_api.argmax, tf.argmax, torch.argmax
+STET_API Tensor argmax(In x);
 STET_API Tensor argmax(In x, int axis, ReduceOptions options = {});
+/// The position of the smallest element, as argmax.
+/// Example: argmin(tensor({{1, 9, 3}, {7, 5, 8}}), 1)
+/// Names: numpy.argmin, array_api.argmin, tf.argmin, torch.argmin
+STET_API Tensor argmin(In x);
 STET_API Tensor argmin(In x, int axis, ReduceOptions options = {});
+/// Whether any element is not zero, bool; NaN is not zero. Of nothing false.
+/// Example: any(tensor({{0, 1}, {0, 0}}), 1)
+/// Names: numpy.any, array_api.any, tf.reduce_any, torch.any
+STET_API Tensor any(In x);
+STET_API Tensor any(In x, const Axes& axes, ReduceOptions options = {});
+/// Whether all elements are not zero, bool; NaN is not zero. Of nothing true.
+/// Example: all(tensor({{2, 1}, {0, 1}}), 1)
+/// Names: numpy.all, array_api.all, tf.reduce_all, torch.all
+STET_API Tensor all(In x);
+STET_API Tensor all(In x, const Axes& axes, ReduceOptions options = {});
 #endif
 
 namespace {
@@ -41,6 +59,7 @@ constexpr const char* operand_names[] = {"x"};
 DType accumulated_sum(DType d) { return compute_type(sum_type(d)); }
 DType accumulated_mean(DType d) { return compute_type(floating_type(d)); }
 DType accumulated_extreme(DType d) { return compute_type(d); }
+DType accumulated_truth(DType) { return DType::bool_; }
 
 void infer_reduce(InferCall& call, DType result) {
   const auto& attributes = call.attributes<ReduceAttributes>();
@@ -131,6 +150,15 @@ void samples_of_mean(SampleList& list) { samples_of_reduce(list.rounded(Rounding
 void samples_of_prod(SampleList& list) {
   samples_with_empty(list.rounded(Rounding::products));
   for (Sample& sample : list.samples) sample.inputs[0].draw = Draw::factors;
+}
+/// Marks of long lines, so that one false (or none true) among many decides; and elements that are their own result.
+void samples_of_truth(SampleList& list) {
+  samples_with_empty(list);
+  ReduceAttributes first{{0}, false, {}, {}, {}}, both{{0, 1}, false, {}, {}, {}};
+  list.add({{{2, 17}, -1, Draw::marks}}, both)
+      .add({{{3, 16}, -1, Draw::marks}}, first)
+      .add({{{1, 15}, -1, Draw::marks}}, first)
+      .add({{{0, 0}}}, both);
 }
 void samples_of_position(SampleList& list) {
   auto attributes = [](int axis, bool keepdims) { return ReduceAttributes{{axis}, keepdims, {}, {}, {}}; };
@@ -236,6 +264,26 @@ constinit const OpDef argmin_row{.name = "argmin",
                                  .combine = Combine::argmin,
                                  .accumulator = accumulated_extreme};
 
+constinit const OpDef any_row{.name = "any",
+                              .kind = Kind::reduce,
+                              .summary = "Whether any element over axes is not zero.",
+                              .operands = operand_names,
+                              .infer = [](InferCall& c) { infer_reduce(c, DType::bool_); },
+                              .samples = samples_of_truth,
+                              .errors = errors_of_reduce,
+                              .combine = Combine::maximum,
+                              .accumulator = accumulated_truth};
+
+constinit const OpDef all_row{.name = "all",
+                              .kind = Kind::reduce,
+                              .summary = "Whether all elements over axes are not zero.",
+                              .operands = operand_names,
+                              .infer = [](InferCall& c) { infer_reduce(c, DType::bool_); },
+                              .samples = samples_of_truth,
+                              .errors = errors_of_reduce,
+                              .combine = Combine::minimum,
+                              .accumulator = accumulated_truth};
+
 namespace {
 
 /// `axes` absent: all of them.
@@ -266,8 +314,20 @@ STET_REDUCTION(mean)
 STET_REDUCTION(prod)
 STET_REDUCTION(max)
 STET_REDUCTION(min)
+STET_REDUCTION(any)
+STET_REDUCTION(all)
 #undef STET_REDUCTION
 
+static Tensor flat(In x) { return x.rank() == 0 ? reshape(x, {1}) : reshape(x, {-1}); }
+
+Tensor argmax(In x) {
+  Frame frame("argmax", x.where());
+  return argmax(flat(x), 0);
+}
+Tensor argmin(In x) {
+  Frame frame("argmin", x.where());
+  return argmin(flat(x), 0);
+}
 Tensor argmax(In x, int axis, ReduceOptions options) {
   Axes one(axis);
   return reduced(argmax_row, x, &one, options);

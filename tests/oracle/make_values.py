@@ -7,7 +7,8 @@ python3-numpy and python3-scipy:
     make oracle
 
 It is given the op table as the tests see it: one line per map, cast and sample. The references of structured rows stand in
-rows/*.py, one file of them for one of stet/ops/*.cpp (tests/oracle/oracle.py says how they are written); the oldest, and
+rows/*.py, one file of them for one of stet/ops/*.cpp, those of composites in composites/*.py (tests/oracle/oracle.py says how
+they are written); the oldest, and
 those of maps, stand here. Where a result does not depend on
 rounding (data that only moves), one list of source positions serves all types. Inputs of samples are not stored: they
 come from `drawn`, which tests/ops/op_harness.h repeats. Everything here is written anew, from the definitions in
@@ -840,66 +841,28 @@ def write_sample(out, line):
             out.append(values_line(dtype, result))
 
 
-# --- composites: values, gradients and products with the Hessian. tests/keras/composites_test.cpp has the same table.
-
-
-def softmax(x, axis=-1):
-    shifted = np.exp(x - x.max(axis, keepdims=True))
-    return shifted / shifted.sum(axis, keepdims=True)
-
-
-def log_softmax(x, axis=-1):
-    shifted = x - x.max(axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
-
-
-def layer_norm(x, gamma, beta):
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-3) * gamma + beta
-
-
-def picked(rows, labels):
-    return np.take_along_axis(rows, labels[..., None], -1)[..., 0]
-
-
-def clipped(p):
-    return np.clip(p, np.longdouble(1e-7), 1 - np.longdouble(1e-7))
-
-
-def normalised(p):
-    return clipped(p / p.sum(-1, keepdims=True))
-
-
-# Name -> (how each operand is drawn, reference). Operands: "values" of the sizes, "shifted" ones away from those,
-# "parameter"s of the last axis, "labels" of all but the last, "probabilities".
-COMPOSITES = {
-    "softmax": (["values"], softmax),
-    "softmax_first": (["values"], lambda x: softmax(x, 0)),
-    "log_softmax": (["values"], log_softmax),
-    "layer_norm": (["values", "parameter", "parameter"], layer_norm),
-    "sparse_cross_entropy": (["labels", "values"], lambda y, z: -picked(log_softmax(z), y)),
-    "sparse_categorical_crossentropy": (["labels", "probabilities"],
-                                        lambda y, p: -picked(log_softmax(np.log(clipped(p))), y)),
-    "categorical_crossentropy": (["probabilities", "probabilities"], lambda y, p: -(y * np.log(normalised(p))).sum(-1)),
-    "categorical_crossentropy_logits": (["probabilities", "values"], lambda y, z: -(y * log_softmax(z)).sum(-1)),
-    "binary_crossentropy": (["probabilities", "probabilities"],
-                            lambda y, p: -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(-1)),
-    "binary_crossentropy_logits": (["probabilities", "values"], lambda y, z: (np.logaddexp(0, z) - z * y).mean(-1)),
-    "mean_squared_error": (["values", "shifted"], lambda t, p: ((t - p) ** 2).mean(-1)),
-    "mean_absolute_error": (["values", "shifted"], lambda t, p: abs(t - p).mean(-1)),
-}
+# --- composites: values, gradients and products with the Hessian. Their references are in composites/*.py.
 
 
 def composite_operand(kind, k, sizes, dtype):
-    shape = {"parameter": sizes[-1:], "labels": sizes[:-1]}.get(kind, sizes)
+    """Operand k of a composite, of the sizes unless told otherwise. "values", and "shifted" ones that are not equal to them;
+    "small" ones; "gapped": values, some of which are NaN, but none that is the first of its line; "probabilities"; a "mask" of
+    bool. Of the last axis: "parameter", and "scale", which is positive. Of all but the last: "labels", its positions."""
+    shape = {"parameter": sizes[-1:], "scale": sizes[-1:], "labels": sizes[:-1]}.get(kind, sizes)
     count = math.prod(shape)
+    bits = [drawn(i, k) for i in range(count)]
     if kind == "labels":
-        return np.array([drawn(i, k) % sizes[-1] for i in range(count)], dtype=np.int64).reshape(shape)
-    if kind == "probabilities":
-        values = [(drawn(i, k) % 199 + 28) / 256 for i in range(count)]
+        return np.array([b % sizes[-1] for b in bits], dtype=np.int64).reshape(shape)
+    if kind == "mask":
+        return np.array([b % 3 != 0 for b in bits]).reshape(shape)
+    if kind in ("probabilities", "scale"):
+        values = [(b % 199 + 28) / 256 for b in bits]
     else:
-        scale, shift = {"parameter": (1, 0), "values": (4, 0), "shifted": (4, 1 / 64)}[kind]
+        scale = 1 if kind in ("parameter", "small") else 4
+        shift = 1 / 64 if kind == "shifted" else 0
         values = [rounded(drawn_element("", i, k, dtype, count) * scale + shift, dtype) for i in range(count)]
+    if kind == "gapped":
+        values = [NAN if i % sizes[-1] and bits[i] % 3 == 0 else v for i, v in enumerate(values)]
     return np.array(values, dtype=np.longdouble).reshape(shape)
 
 
@@ -935,16 +898,17 @@ def composite_derivatives(function, operands, dtype):
         yield f"h{k}", [float(sum(factor * slope(k, i, steps) for steps, factor in DIFFERENCES) / STEP) for i in positions]
 
 
-def write_composites(out):
-    for name, (kinds, function) in COMPOSITES.items():
+def write_composites():
+    for name, reference in oracle.COMPOSITES.items():
+        out = LISTED.setdefault(reference.module, [HEADER])
         for sizes in ([3, 4], [5, 37], [2, 3, 10], [1, 1]):
             for dtype in FLOATS:
-                operands = [composite_operand(kind, k, sizes, dtype) for k, kind in enumerate(kinds)]
+                operands = [composite_operand(kind, k, sizes, dtype) for k, kind in enumerate(reference.kinds)]
                 out.append(f"composite {name} {','.join(map(str, sizes))} {dtype}")
-                out.append(values_line("=", np.asarray(function(*operands), dtype=np.float64)))
+                out.append(values_line("=", np.asarray(reference(*operands), dtype=np.float64)))
                 if dtype not in ("f32", "f64") or sizes == [5, 37]:
                     continue
-                for line, values in composite_derivatives(function, operands, dtype):
+                for line, values in composite_derivatives(reference, operands, dtype):
                     out.append(values_line(line, np.array(values)))
 
 
@@ -1034,10 +998,11 @@ def main():
     rows = open(sys.argv[1], encoding="utf-8").read().splitlines()
     out = [HEADER]
     oracle.load_rows()
+    oracle.load_composites()
     writers = {"map": write_map, "cast": write_cast, "sample": write_sample}
     for line in rows:
         writers[line.split()[0]](out, line)
-    write_composites(out)
+    write_composites()
     write_random(out)
     for name, lines in [("values", out)] + [("values/" + name, lines) for name, lines in LISTED.items()]:
         with open(f"{sys.argv[2]}/{name}.txt", "w", encoding="utf-8") as file:
