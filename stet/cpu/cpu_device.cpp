@@ -4,6 +4,7 @@
 #include "stet/cpu/convolution_step.h"
 #include "stet/cpu/gemm_step.h"
 #include "stet/cpu/kernel_step.h"
+#include "stet/cpu/linalg_step.h"
 #include "stet/cpu/line_steps.h"
 #include "stet/cpu/positions_step.h"
 #include "stet/cpu/scatter_step.h"
@@ -35,6 +36,7 @@ class CpuTarget : public Target {
   std::unique_ptr<Step> positions(PositionsSpec spec) const override {
     return std::make_unique<PositionsStep>(std::move(spec));
   }
+  std::unique_ptr<Step> linalg(LinalgSpec spec) const override { return std::make_unique<LinalgStep>(std::move(spec)); }
 
   bool contracts(DType dtype) const override { return dtype == DType::f32 || dtype == DType::f64; }
 

@@ -8,8 +8,8 @@
 namespace stet {
 
 const char* name(Kind kind) {
-  static constexpr const char* names[] = {"structure", "map",  "reduce", "layout", "index", "contract",
-                                          "window",    "scan", "sort",   "random", "late",  "branch"};
+  static constexpr const char* names[] = {"structure", "map",  "reduce", "layout", "index",  "contract", "window",
+                                          "scan",      "sort", "random", "late",   "branch", "linalg"};
   return names[static_cast<int>(kind)];
 }
 

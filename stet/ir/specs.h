@@ -116,4 +116,47 @@ struct PositionsSpec {
   int flags = 0, positions = 0;
 };
 
+// --- linear algebra
+
+/// What is computed of every matrix x of a batch, m by n, k the smaller of both. Results in order; a factor that is
+/// unique only up to signs comes as ops/linalg.cpp documents it.
+enum class LinalgRoutine : std::uint8_t {
+  cholesky,          // l, lower, of the symmetric matrix whose lower triangle x has: x = l l'
+  triangular_solve,  // y with op(x) y = b, of one triangle of x
+  solve,             // y with x y = b, by LU
+  lu,                // permutation (i64[m]), l [m, k], u [k, n]: row permutation[i] of x is row i of l u
+  determinant,       // det, its sign, log of its magnitude
+  adjugate,          // det(x) times the inverse, also where there is none
+  qr,                // q [m, k], r [k, n]; full: q [m, m], r [m, n]
+  svd,               // u [m, k], s [k], vh [k, n]; full: u [m, m], vh [n, n]
+  eigh,              // w [n], v [n, n], of the symmetric matrix whose lower triangle x has
+};
+const char* name(LinalgRoutine);
+
+/// A batch of row-major matrices, each dense.
+struct LinalgOperand {
+  int buffer = 0;
+  std::vector<Dim> batch_strides;  // elements, per batch axis; 0 where it is repeated
+};
+
+struct LinalgSpec {
+  LinalgRoutine routine = LinalgRoutine::cholesky;
+  DType dtype = DType::f32;                                     // f32 or f64, of all but permutations
+  std::vector<Dim> batch;                                       // extents of the batch axes
+  Dim m = 0, n = 0;                                             // of x
+  Dim right = 0;                                                // columns of b
+  bool lower = true, transpose = false, unit_diagonal = false;  // triangular_solve: which triangle, and op
+  bool full = false;                                            // qr, svd
+  std::vector<LinalgOperand> operands;                          // x, then b
+  std::vector<int> results;                                     // buffers, dense; -1: nobody reads it
+  // Whom a matrix that cannot be factorised is a Problem of.
+  const char* op = "";
+  Caller caller = {};
+  Where where = {};
+};
+
+/// Throws the Problem: matrix number `entry` of the batch, in row-major order, failed at 0-based row `at`.
+[[noreturn]] void throw_failed_matrix(const LinalgSpec& spec, const std::vector<std::int64_t>& batch,
+                                      std::int64_t entry, std::int64_t at);
+
 }  // namespace stet

@@ -36,6 +36,7 @@ class Target {
   /// Fails `check` for an index that is not on the axis, before anything is written.
   virtual std::unique_ptr<Step> scatter(ScatterSpec spec, KernelCheck check) const = 0;
   virtual std::unique_ptr<Step> positions(PositionsSpec spec) const = 0;
+  virtual std::unique_ptr<Step> linalg(LinalgSpec spec) const = 0;
 
   /// Whether contraction() multiplies matrices of this type; a product of others is a kernel.
   virtual bool contracts(DType dtype) const = 0;

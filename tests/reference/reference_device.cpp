@@ -12,6 +12,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/runtime/target.h"
+#include "tests/reference/reference_linalg.h"
 
 namespace stet {
 namespace {
@@ -472,6 +473,153 @@ void scatter_lines(const ScatterSpec& spec, const KernelCheck& check, void* cons
         }
 }
 
+// --- linear algebra
+
+/// One matrix of a batch through a LinalgSpec's routine.
+class LinalgRun {
+ public:
+  LinalgRun(const LinalgSpec& spec, void* const* table, const Bindings& bindings)
+      : spec_(spec), table_(table), bindings_(bindings) {
+    for (const Dim& extent : spec.batch) sizes_.push_back(extent.evaluate(bindings));
+    for (std::int64_t size : sizes_) count_ *= size;
+    m_ = spec.m.evaluate(bindings);
+    n_ = spec.n.evaluate(bindings);
+    right_ = spec.right.evaluate(bindings);
+  }
+
+  void run() {
+    for_each(sizes_, [&](const Index& at) {
+      std::int64_t failed = run_one(at);
+      if (failed >= 0) throw_failed_matrix(spec_, sizes_, entry_, failed);
+      ++entry_;
+    });
+  }
+
+ private:
+  reference::Matrix operand(std::size_t number, const Index& at, std::int64_t rows, std::int64_t columns) const {
+    std::int64_t offset = 0, last = 0;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      std::int64_t stride = spec_.operands[number].batch_strides[axis].evaluate(bindings_);
+      offset += at[axis] * stride;
+      last += (sizes_[axis] - 1) * stride;
+    }
+    Elements elements(table_[spec_.operands[number].buffer], spec_.dtype, last + rows * columns);
+    reference::Matrix out(rows, columns);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) out(i, j) = elements[offset + i * columns + j].real;
+    return out;
+  }
+  /// Element `position` of this matrix's part of a result.
+  void set(std::size_t number, std::int64_t position, std::int64_t elements, double value) const {
+    if (spec_.results[number] < 0) return;
+    Elements(table_[spec_.results[number]], spec_.dtype, count_ * elements)
+        .set(entry_ * elements + position, {.real = value});
+  }
+  /// The first rows and columns of a matrix.
+  void store(std::size_t number, const reference::Matrix& m, std::int64_t rows, std::int64_t columns) const {
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) set(number, i * columns + j, rows * columns, m(i, j));
+  }
+
+  std::int64_t run_one(const Index& at) {
+    reference::Matrix x = operand(0, at, m_, n_);
+    std::int64_t failed = -1;
+    switch (spec_.routine) {
+      case LinalgRoutine::cholesky: {
+        reference::Matrix l(n_, n_);
+        failed = reference::cholesky(x, l);
+        store(0, l, n_, n_);
+        break;
+      }
+      case LinalgRoutine::triangular_solve: {
+        reference::Matrix y = operand(1, at, n_, right_);
+        failed = reference::substitute(x, y, spec_.lower, spec_.transpose, spec_.unit_diagonal);
+        store(0, y, n_, right_);
+        break;
+      }
+      case LinalgRoutine::solve:
+        failed = solve(x, operand(1, at, n_, right_));
+        break;
+      case LinalgRoutine::lu:
+        lu(x);
+        break;
+      case LinalgRoutine::determinant: {
+        double det = reference::determinant(x);
+        set(0, 0, 1, det);
+        set(1, 0, 1, (det > 0) - (det < 0));
+        set(2, 0, 1, std::log(std::abs(det)));
+        break;
+      }
+      case LinalgRoutine::adjugate:
+        store(0, reference::adjugate(x), n_, n_);
+        break;
+      case LinalgRoutine::qr: {
+        auto [q, r] = reference::qr(x);
+        std::int64_t kept = spec_.full ? m_ : std::min(m_, n_);
+        store(0, q, m_, kept);
+        store(1, r, kept, n_);
+        break;
+      }
+      case LinalgRoutine::svd:
+        svd(x);
+        break;
+      case LinalgRoutine::eigh: {
+        auto [values, vectors] = reference::eigh(x);
+        for (std::int64_t i = 0; i < n_; ++i) set(0, i, n_, values[static_cast<std::size_t>(i)]);
+        store(1, vectors, n_, n_);
+      }
+    }
+    return failed;
+  }
+
+  std::int64_t solve(const reference::Matrix& x, const reference::Matrix& b) const {
+    reference::Elimination e = reference::eliminate(x);
+    for (std::int64_t i = 0; i < n_; ++i)
+      if (e.factors(i, i) == 0) return i;
+    reference::Matrix y(n_, right_);
+    for (std::int64_t i = 0; i < n_; ++i)
+      for (std::int64_t j = 0; j < right_; ++j) y(i, j) = b(e.rows[static_cast<std::size_t>(i)], j);
+    reference::substitute(e.factors, y, true, false, true);
+    reference::substitute(e.factors, y, false, false, false);
+    store(0, y, n_, right_);
+    return -1;
+  }
+
+  void lu(const reference::Matrix& x) const {
+    reference::Elimination e = reference::eliminate(x);
+    std::int64_t k = std::min(m_, n_);
+    if (spec_.results[0] >= 0) {
+      Elements rows(table_[spec_.results[0]], DType::i64, count_ * m_);
+      for (std::int64_t i = 0; i < m_; ++i) rows.set(entry_ * m_ + i, {.integer = e.rows[static_cast<std::size_t>(i)]});
+    }
+    for (std::int64_t i = 0; i < m_; ++i)
+      for (std::int64_t j = 0; j < k; ++j) set(1, i * k + j, m_ * k, i == j ? 1 : j < i ? e.factors(i, j) : 0);
+    for (std::int64_t i = 0; i < k; ++i)
+      for (std::int64_t j = 0; j < n_; ++j) set(2, i * n_ + j, k * n_, j < i ? 0 : e.factors(i, j));
+  }
+
+  void svd(const reference::Matrix& x) const {
+    reference::Singular parts = reference::svd(x);
+    std::int64_t k = std::min(m_, n_);
+    for (std::int64_t j = 0; j < m_; ++j)
+      if (reference::points_down(parts.u, j)) {
+        reference::turn(parts.u, j);
+        if (j < k) reference::turn(parts.v, j);
+      }
+    for (std::int64_t j = k; j < n_; ++j)
+      if (reference::points_down(parts.v, j)) reference::turn(parts.v, j);
+    store(0, parts.u, m_, spec_.full ? m_ : k);
+    for (std::int64_t i = 0; i < k; ++i) set(1, i, k, parts.s[static_cast<std::size_t>(i)]);
+    store(2, parts.v.transposed(), spec_.full ? n_ : k, n_);
+  }
+
+  const LinalgSpec& spec_;
+  void* const* table_;
+  const Bindings& bindings_;
+  Index sizes_;
+  std::int64_t count_ = 1, m_ = 0, n_ = 0, right_ = 0, entry_ = 0;
+};
+
 // --- target and device
 
 class ReferenceTarget : public Target {
@@ -540,6 +688,16 @@ class ReferenceTarget : public Target {
     return step("positions\n", {read}, {written},
                 [spec = std::move(spec)](void* const* table, const Bindings& bindings) {
                   find_positions(spec, table, bindings);
+                });
+  }
+  std::unique_ptr<Step> linalg(LinalgSpec spec) const override {
+    std::vector<int> read, written;
+    for (const LinalgOperand& operand : spec.operands) read.push_back(operand.buffer);
+    for (int buffer : spec.results)
+      if (buffer >= 0) written.push_back(buffer);
+    return step("linear algebra\n", std::move(read), std::move(written),
+                [spec = std::move(spec)](void* const* table, const Bindings& bindings) {
+                  LinalgRun(spec, table, bindings).run();
                 });
   }
   bool contracts(DType dtype) const override { return dtype == DType::f32 || dtype == DType::f64; }
