@@ -88,6 +88,8 @@ if(NOT STET_SANITIZE)
   add_test(NAME docs COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/run.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}
            ${CMAKE_CXX_COMPILER})
   set_tests_properties(docs PROPERTIES TIMEOUT 600)
+  add_test(NAME docs_names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/names.sh ${PROJECT_SOURCE_DIR}
+           ${PROJECT_BINARY_DIR}/generated)
   # What `make docs` makes is what the pages have.
   add_test(NAME docs_fresh COMMAND sh ${PROJECT_SOURCE_DIR}/docs/generate.sh ${PROJECT_BINARY_DIR} --check)
 endif()

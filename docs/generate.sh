@@ -44,7 +44,7 @@ render() {
       if (command ~ /^stet\+ / && check != "") next
       if (command ~ /^stet\+ /) { sub(/^stet\+/, plus "/stet", command) } else { sub(/^stet/, build "/stet", command) }
       fence = 1
-      if (command ~ / ops$/) fence = 0
+      if (command ~ / ops( functions)?$/) fence = 0
       getline
       if (fence) print
       pipe = command " | sed -f " shorten

@@ -1,6 +1,7 @@
 // The `stet` command: looks into the op table and the compiler.
 //
 //   stet ops                         the table of ops, as Markdown
+//   stet ops functions               the documented functions with examples, as Markdown
 //   stet dump <op> [dtype] [stage…]  an elementwise op on its way to machine code; stages: row expr gradient graph
 //   passes
 //                                    kernel llvm assembly (all without one)
@@ -16,12 +17,13 @@
 #include "stet/ir/expand_math.h"
 #include "stet/ir/graph.h"
 #include "stet/ops/table.h"
+#include "stet/tools/functions.h"
 
 namespace stet {
 namespace {
 
 int usage() {
-  std::cerr << "usage: stet ops\n"
+  std::cerr << "usage: stet ops [functions]\n"
                "       stet dump <elementwise op> [dtype] [row expr gradient graph passes kernel llvm assembly]\n";
   return 2;
 }
@@ -124,6 +126,10 @@ int main(int argc, char** argv) {
   try {
     if (words.size() == 1 && words[0] == "ops") {
       stet::print_ops();
+      return 0;
+    }
+    if (words.size() == 2 && words[0] == "ops" && words[1] == "functions") {
+      stet::print_functions();
       return 0;
     }
     if (!words.empty() && words[0] == "dump") return stet::dump({words.begin() + 1, words.end()});

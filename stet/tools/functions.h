@@ -1,0 +1,9 @@
+#pragma once
+
+namespace stet {
+
+/// Every documented function of stet/ops/*.cpp as Markdown: what it gives, its names elsewhere, an example and what the
+/// example gives, computed now.
+void print_functions();
+
+}  // namespace stet
