@@ -219,8 +219,8 @@ void infer_solve(InferCall& call) {
   require_matrices(call, 1);
   call.require(call.dtype(0) == call.dtype(1), text("'a' is ", call.dtype(0), " and 'b' is ", call.dtype(1)),
                "cast one of them first");
-  call.result(call.dtype(0),
-              contract(call.shape(0), false, call.shape(1), false, call.reason("rows of 'a' and 'b'")).result);
+  call.require_equal(call.shape(0)[-1], call.shape(1)[-2], "rows of 'a' and 'b',");
+  call.result(call.dtype(0), contract(call.shape(0), false, call.shape(1), false, call.reason("batch axes")).result);
 }
 
 LinalgSpec solve_spec(LowerCall& call, LinalgRoutine routine) {

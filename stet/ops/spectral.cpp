@@ -151,7 +151,7 @@ void gradient_of_eigh(GradientCall& g) {
 void samples_of_eigh(SampleList& s) {
   s.rounded(Rounding::factorisation)
       .add({{{3, 3}}})
-      .add({{{5, 5}, -1, Draw::definite}})
+      .add({{{5, 5}}})
       .add({{{2, 2, 4, 4}}})
       .add({{{1, 1}}})
       .add({{{0, 0}}})

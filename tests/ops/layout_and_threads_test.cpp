@@ -192,6 +192,8 @@ Tensor repeated(const Tensor& x) {
 
 void expect_layouts_agree(const OpDef& op, const std::vector<Tensor>& inputs, const Attributes& attributes = {}) {
   for (auto layout : {strided, transposed_in_memory, inside, repeated}) {
+    // A matrix of equal rows is singular.
+    if (layout == repeated && op.kind == Kind::linalg && inputs[0].rank() == 2) continue;
     std::vector<Tensor> views, dense;
     for (const Tensor& input : inputs) {
       views.push_back(layout(input));

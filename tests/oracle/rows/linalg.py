@@ -48,12 +48,17 @@ def triangular_solve(a, b, lower, transpose, unit_diagonal):
     n = a.shape[-1]
     if int(unit_diagonal):
         a = a * (1 - np.eye(n)) + np.eye(n)
-    return np.linalg.solve(np.swapaxes(a, -1, -2) if int(transpose) else a, b)
+    return solved(np.swapaxes(a, -1, -2) if int(transpose) else a, b)
+
+
+def solved(a, b):
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return np.linalg.solve(np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:]))
 
 
 @row("solve", types=MATRICES)
 def solve(a, b):
-    return np.linalg.solve(a, b)
+    return solved(a, b)
 
 
 @row("lu", types=MATRICES)
