@@ -265,23 +265,28 @@ void with_number_type(DType dtype, F f) {
 void convert_elements(DType from, const std::byte* source, std::int64_t stride, DType to, std::byte* target,
                       std::int64_t count) {
   const std::int64_t step = stride * size_of(from), width = size_of(to);
+  // Elements that are stored as `stored` is, read as the number that `number` makes of them.
+  auto convert_from = [&](auto stored, auto number) {
+    with_number_type(to, [&](auto out) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::memcpy(&stored, source + i * step, sizeof stored);
+        out = converted<decltype(out)>(number(stored));
+        std::memcpy(target + i * width, &out, sizeof out);
+      }
+    });
+  };
   if (from == to) {
     for (std::int64_t i = 0; i < count; ++i)
       std::memcpy(target + i * width, source + i * step, static_cast<std::size_t>(width));
-  } else if (size_of(from) == 2 && is_floating(from)) {
-    for (std::int64_t i = 0; i < count; ++i) convert_element(from, source + i * step, to, target + i * width);
   } else if (size_of(to) == 2 && is_floating(to)) {
+    // From f64 and wide integers they are rounded once, not by way of f32.
     for (std::int64_t i = 0; i < count; ++i) convert_element(from, source + i * step, to, target + i * width);
+  } else if (from == DType::f16) {
+    convert_from(Half{}, [](Half value) { return static_cast<float>(value); });
+  } else if (from == DType::bf16) {
+    convert_from(BFloat16{}, [](BFloat16 value) { return static_cast<float>(value); });
   } else {
-    with_number_type(from, [&](auto from_value) {
-      with_number_type(to, [&](auto to_value) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          std::memcpy(&from_value, source + i * step, sizeof from_value);
-          to_value = converted<decltype(to_value)>(from_value);
-          std::memcpy(target + i * width, &to_value, sizeof to_value);
-        }
-      });
-    });
+    with_number_type(from, [&](auto value) { convert_from(value, [](auto same) { return same; }); });
   }
 }
 

@@ -353,6 +353,36 @@ TEST(ShapeOps, ProductsInOneTrace) {
   expect_same(crossed, {counted({4, 3}), counted({1, 3}), counted({7, 3})});
 }
 
+TEST(ShapeOps, OfSizesThatDependOnValues) {
+  auto program = [] {
+    return Program{[](Tensor x) {
+      Tensor p = nonzero(x > 0.5f);  // [count, 1]
+      Dim count = p.dim(0);
+      return std::vector<Tensor>{eye(count),
+                                 arange(1, count, 2),
+                                 linspace(0, 1, count),
+                                 full({count}, count),
+                                 flip(p),
+                                 roll(p, 1, 0),
+                                 tile(p, {2, 2}),
+                                 repeat(p, 2, 0),
+                                 diag(ravel(p), 1),
+                                 tril(outer(p, p)),
+                                 diagonal(outer(p, p)),
+                                 kron(p, p),
+                                 dot(p.T(), p),
+                                 vecdot(p, p, 0),
+                                 tensordot(p, p),
+                                 array_split(p, 2)[0],
+                                 split(p, {1, count - 1})[1]};
+    }};
+  };
+  expect_same(program, {tensor({1.f, 0.f, 2.f}), tensor({0.f, 1.f, 1.f, 1.f, 0.f}), tensor({1.f})});
+  SKIP_WHEN_VERIFYING();
+  Function f = function("f(x)", [](Tensor x) { return split(nonzero(x), 2)[0]; });
+  EXPECT_CONTAINS(error_of([&] { f(ones({4})); }), "split cannot ask whether nonzero % 2 == 0");
+}
+
 TEST(ShapeOps, UnstackAsksForTheSize) {
   Function f = function("f(x)", [](Tensor x) {
     Tensor total = zeros({});
