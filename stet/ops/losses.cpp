@@ -122,16 +122,10 @@ Expr huber_loss(Expr e, double delta) {
 
 Tensor sparse_cross_entropy(In labels, In logits, CrossEntropyOptions options) {
   const bool one_axis = labels.kind() == In::Kind::tensor && labels.tensor().defined() && labels.tensor().rank() == 1;
-  Frame frame("sparse_cross_entropy", logits.where(), one_axis ? &label_of_sample : &label_of_many);
-  for (const In& operand : {labels, logits})
-    if (operand.kind() != In::Kind::tensor || !operand.tensor().defined()) {
-      static constexpr const char* names[] = {"labels", "logits"};
-      In operands[] = {labels, logits};
-      throw_user_error("sparse_cross_entropy", names, operands, Problem("labels and logits must be tensors", ""),
-                       frame_where());
-    }
   CompositeCall call("sparse_cross_entropy", {"labels", "logits"}, {labels, logits},
                      one_axis ? &label_of_sample : &label_of_many);
+  for (const In& operand : {labels, logits})
+    call.require(operand.kind() == In::Kind::tensor, "labels and logits must be tensors");
   const Tensor &y = call[0], &z = call[1];
   const char* shapes = "logits are [..., classes], labels [...]";
   call.require(z.rank() == y.rank() + 1, "logits must have one axis more than labels", shapes);

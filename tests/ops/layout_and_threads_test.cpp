@@ -238,9 +238,14 @@ TEST_F(SameBits, StructuredRowsOfAnyLayout) {
     if (op->kind == Kind::map || op->kind == Kind::random) continue;
     for (const Sample& sample : samples_of(*op))
       for (DType dtype : {DType::f32, DType::i16}) {
-        if (op == &conv2d_row && dtype != DType::f32) continue;
         SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
-        expect_layouts_agree(*op, drawn_inputs(sample, dtype), sample.attributes);
+        std::vector<Tensor> inputs = drawn_inputs(sample, dtype);
+        try {
+          eager_all(*op, inputs, sample.attributes);
+        } catch (const UserError&) {
+          continue;  // a type that the row does not take
+        }
+        expect_layouts_agree(*op, inputs, sample.attributes);
       }
   }
 }
