@@ -120,7 +120,9 @@ TEST(Ctc, derivatives) {
       for (int c = 0; c < 3; ++c) {
         double one = d[static_cast<std::size_t>((t * 4 + b) * 3 + c)];
         EXPECT_TRUE(std::isfinite(one));
-        if (b == 2 || t >= (b == 0 ? 5 : b == 1 ? 4 : 2)) EXPECT_EQ(one, 0) << t << " " << b << " " << c;
+        if (b == 2 || t >= (b == 0 ? 5 : b == 1 ? 4 : 2)) {
+          EXPECT_EQ(one, 0) << t << " " << b << " " << c;
+        }
       }
   // A probability for every step: every step's occupancies sum to 1.
   expect_values(-sum(gradient_of(f, x)[{Range{}, 0}], 1), {1, 1, 1, 1, 1});

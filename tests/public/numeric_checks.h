@@ -21,7 +21,9 @@ inline void expect_values(const Tensor& got, const std::vector<double>& expected
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(expected[i]) || std::isinf(expected[i])) {
       EXPECT_EQ(std::isnan(values[i]), std::isnan(expected[i])) << "element " << i << " of " << got;
-      if (std::isinf(expected[i])) EXPECT_EQ(values[i], expected[i]) << "element " << i;
+      if (std::isinf(expected[i])) {
+        EXPECT_EQ(values[i], expected[i]) << "element " << i;
+      }
     } else {
       EXPECT_NEAR(values[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i]))) << "element " << i;
     }
