@@ -36,7 +36,7 @@ awk '
   inside && /^#endif/ { inside = 0; next }
   !inside { next }
   /^namespace [a-z]+ \{/ { space = $2 "::"; next }
-  /^}  \/\/ namespace/ { space = ""; next }
+  /^}( .*)?$/ { space = ""; next }
   /^\/\/\/ Names: / { names = substr($0, 12); next }
   /^\/\/\/ Example: / { example = substr($0, 14); next }
   /^\/\/\/ / { words = words (words == "" ? "" : " ") substr($0, 5); next }

@@ -22,9 +22,9 @@ struct OneHotOptions {
 /// Example: one_hot(tensor({2, 0}), 3)
 STET_API Tensor one_hot(In indices, const Dim& depth, OneHotOptions options = {});
 /// Elements of `x` at `indices` along an axis: result[i, j] = x[indices[i, j], j] for axis 0. `indices` have as many
-/// axes as x and its sizes, but for the axis; an index outside 0 to size-1 is a UserError. Names:
-/// numpy.take_along_axis, array_api.take_along_axis, torch.gather Example: take_along_axis(tensor({{10, 20}, {30,
-/// 40}}), tensor({{1, 0}}), 0)
+/// axes as x and its sizes, but for the axis; an index outside 0 to size-1 is a UserError.
+/// Names: numpy.take_along_axis, array_api.take_along_axis, torch.gather
+/// Example: take_along_axis(tensor({{10, 20}, {30, 40}}), tensor({{1, 0}}), 0)
 STET_API Tensor take_along_axis(In x, In indices, int axis = -1);
 #endif
 

@@ -15,7 +15,9 @@ namespace stet {
 namespace linalg {
 
 /// The band of every matrix: elements at most `lower` below and `upper` above the diagonal; others are 0. Negative:
-/// all. Names: tf.linalg.band_part Example: linalg::band_part(ones({3, 3}), 0, 1)
+/// all.
+/// Names: tf.linalg.band_part
+/// Example: linalg::band_part(ones({3, 3}), 0, 1)
 STET_API Tensor band_part(In x, std::int64_t lower, std::int64_t upper);
 
 struct CholeskyOptions {
@@ -33,8 +35,9 @@ struct TriangularSolveOptions {
   bool unit_diagonal = false;  // ones on the diagonal, whatever stands there
 };
 /// y with a y = b (or a' y = b), of which only one triangle of `a` is read. Batch axes broadcast; b is [..., n, k], or
-/// a vector of rank 1. An element 0 on the diagonal is a UserError. Names: scipy.linalg.solve_triangular,
-/// tf.linalg.triangular_solve Example: linalg::triangular_solve(tensor({{2.f, 0.f}, {1.f, 4.f}}), tensor({2.f, 9.f}))
+/// a vector of rank 1. An element 0 on the diagonal is a UserError.
+/// Names: scipy.linalg.solve_triangular, tf.linalg.triangular_solve
+/// Example: linalg::triangular_solve(tensor({{2.f, 0.f}, {1.f, 4.f}}), tensor({2.f, 9.f}))
 STET_API Tensor triangular_solve(In a, In b, TriangularSolveOptions options = {});
 
 /// y with a y = b, by LU with partial pivoting. Batch axes broadcast; b is [..., n, k], or a vector of rank 1. A

@@ -41,8 +41,9 @@ struct PutOptions {
   ScatterCombine combine = ScatterCombine::update;
 };
 /// `x` with `values` at `indices` along an axis, element by element: result[indices[i, j], j] = values[i, j] for axis
-/// 0. `indices` and `values` have x's sizes, but for the axis. Names: numpy.put_along_axis, torch.scatter Example:
-/// put_along_axis(tensor({{1, 2}, {3, 4}}), tensor({{1, 0}}), tensor({{30, 20}}), 0)
+/// 0. `indices` and `values` have x's sizes, but for the axis.
+/// Names: numpy.put_along_axis, torch.scatter
+/// Example: put_along_axis(tensor({{1, 2}, {3, 4}}), tensor({{1, 0}}), tensor({{30, 20}}), 0)
 STET_API Tensor put_along_axis(In x, In indices, In values, int axis = -1, PutOptions options = {});
 #endif
 

@@ -79,8 +79,9 @@ struct EqualOptions {
   bool equal_nan = false;
 };
 /// Whether shapes and elements are equal, a bool scalar. Shapes are compared at once, so in a traced function the
-/// answer to that is a fact about its sizes. Names: numpy.array_equal, jax.numpy.array_equal Example:
-/// array_equal(tensor({1, 2}), tensor({1, 2}))
+/// answer to that is a fact about its sizes.
+/// Names: numpy.array_equal, jax.numpy.array_equal
+/// Example: array_equal(tensor({1, 2}), tensor({1, 2}))
 STET_API Tensor array_equal(In x, In y, EqualOptions options = {});
 
 struct NanToNumOptions {

@@ -37,8 +37,9 @@ struct SearchOptions {
   bool right = false;  // after elements that are equal, instead of before
 };
 /// Where elements would go into `sorted` to keep it in order, i64: a vector, or lines along the last axis with values
-/// of the same leading sizes. Names: numpy.searchsorted, array_api.searchsorted, tf.searchsorted Example:
-/// searchsorted(tensor({10, 20, 30}), tensor({5, 20, 99}))
+/// of the same leading sizes.
+/// Names: numpy.searchsorted, array_api.searchsorted, tf.searchsorted
+/// Example: searchsorted(tensor({10, 20, 30}), tensor({5, 20, 99}))
 STET_API Tensor searchsorted(In sorted, In values, SearchOptions options = {});
 #endif
 
