@@ -312,6 +312,8 @@ std::vector<Tensor> call_all(const OpDef& op, std::initializer_list<In> given, A
 }
 
 void call_into(const OpDef& op, std::span<const In> given, AttributesView attributes, std::span<Tensor> results) {
+  if (results.size() != op.result_count())
+    throw InternalError(text(op.name, " has ", op.result_count(), " results, not ", results.size()));
   ShortArray<Operand, 8> storage(given.size());
   std::span<Operand> operands(storage.data(), given.size());
   bool weak = false;
