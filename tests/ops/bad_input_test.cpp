@@ -85,7 +85,7 @@ TEST_F(BadInput, AnyOperandsOnEveryRow) {
 /// Class 2: a gradient of another shape or type than the result.
 TEST_F(BadInput, GradientsOfAnotherShape) {
   for (const OpDef* op : all_rows()) {
-    if (!op->gradient) continue;
+    if (!op->gradient || op->result_count() > 1) continue;  // tapes hand a tuple's row what fits its results
     std::vector<Tensor> inputs;
     Attributes attributes;
     if (op->kind == Kind::map) {
