@@ -4,6 +4,7 @@
 #include "stet/cpu/convolution_step.h"
 #include "stet/cpu/gemm_step.h"
 #include "stet/cpu/kernel_step.h"
+#include "stet/cpu/pool_step.h"
 #include "stet/cpu/positions_step.h"
 #include "stet/runtime/device.h"
 #include "stet/runtime/target.h"
@@ -22,6 +23,7 @@ class CpuTarget : public Target {
   std::unique_ptr<Step> convolution(ConvolutionSpec spec) const override {
     return std::make_unique<ConvolutionStep>(std::move(spec));
   }
+  std::unique_ptr<Step> pool(PoolSpec spec) const override { return std::make_unique<PoolStep>(std::move(spec)); }
   std::unique_ptr<Step> positions(PositionsSpec spec) const override {
     return std::make_unique<PositionsStep>(std::move(spec));
   }
@@ -47,7 +49,9 @@ class CpuTarget : public Target {
       begin = ends[i];
     }
   }
-  std::uint64_t mode() const override { return checked_kernels(); }
+  std::uint64_t mode() const override {
+    return static_cast<std::uint64_t>(checked_kernels()) | static_cast<std::uint64_t>(!library_convolutions()) << 1;
+  }
 };
 
 class CpuDevice : public Device {

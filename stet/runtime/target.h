@@ -29,6 +29,7 @@ class Target {
   virtual std::unique_ptr<Step> kernel(KernelLaunch launch) const = 0;
   virtual std::unique_ptr<Step> contraction(ContractionSpec spec) const = 0;
   virtual std::unique_ptr<Step> convolution(ConvolutionSpec spec) const = 0;
+  virtual std::unique_ptr<Step> pool(PoolSpec spec) const = 0;
   virtual std::unique_ptr<Step> positions(PositionsSpec spec) const = 0;
 
   /// Whether contraction() multiplies matrices of this type; a product of others is a kernel.

@@ -96,12 +96,13 @@ TEST_F(BadInput, GradientsOfAnotherShape) {
       inputs = drawn_inputs(sample, DType::f32);
       attributes = sample.attributes;
     }
-    Tensor output = eager(*op, inputs, attributes);
+    std::vector<Tensor> outputs = eager_all(*op, inputs, attributes);
     for (const Sizes& sizes : {Sizes{7}, Sizes{}, Sizes{0}, Sizes{5, 5, 5, 5, 5}}) {
-      Tensor d = ones(Shape(sizes), output.dtype());
+      Tensor d = ones(Shape(sizes), outputs[0].dtype());
       expect_defined_behaviour(text(op->name, " with d ", Shape(sizes)), [&] {
-        GradientCall gradient(*op, inputs, attributes.view(), std::vector<Tensor>{output}, std::vector<Tensor>{d},
-                              std::vector<bool>(inputs.size(), true));
+        std::vector<Tensor> ds(outputs.size());
+        ds[0] = d;
+        GradientCall gradient(*op, inputs, attributes.view(), outputs, ds, std::vector<bool>(inputs.size(), true));
         op->gradient(gradient);
         for (const Tensor& result : gradient.results())
           if (result.defined()) (void)bytes_of(result);

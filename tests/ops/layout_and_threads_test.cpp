@@ -236,7 +236,7 @@ TEST_F(SameBits, StructuredRowsOfAnyLayout) {
     if (op->kind == Kind::map || op->kind == Kind::random) continue;
     for (const Sample& sample : samples_of(*op))
       for (DType dtype : {DType::f32, DType::i16}) {
-        if (op == &conv2d_row && dtype != DType::f32) continue;
+        if (op->kind == Kind::window && dtype != DType::f32) continue;
         SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
         expect_layouts_agree(*op, drawn_inputs(sample, dtype), sample.attributes);
       }
