@@ -6,6 +6,7 @@
 #include "stet/cpu/kernel_step.h"
 #include "stet/cpu/linalg_step.h"
 #include "stet/cpu/line_steps.h"
+#include "stet/cpu/pool_step.h"
 #include "stet/cpu/positions_step.h"
 #include "stet/cpu/scatter_step.h"
 #include "stet/runtime/device.h"
@@ -33,6 +34,7 @@ class CpuTarget : public Target {
   std::unique_ptr<Step> scatter(ScatterSpec spec, KernelCheck check) const override {
     return std::make_unique<ScatterStep>(std::move(spec), std::move(check));
   }
+  std::unique_ptr<Step> pool(PoolSpec spec) const override { return std::make_unique<PoolStep>(std::move(spec)); }
   std::unique_ptr<Step> positions(PositionsSpec spec) const override {
     return std::make_unique<PositionsStep>(std::move(spec));
   }
@@ -59,7 +61,9 @@ class CpuTarget : public Target {
       begin = ends[i];
     }
   }
-  std::uint64_t mode() const override { return checked_kernels(); }
+  std::uint64_t mode() const override {
+    return static_cast<std::uint64_t>(checked_kernels()) | static_cast<std::uint64_t>(!library_convolutions()) << 1;
+  }
 };
 
 class CpuDevice : public Device {

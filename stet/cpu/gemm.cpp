@@ -1,7 +1,6 @@
 #include "stet/cpu/gemm.h"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/base/thread_end.h"
+#include "stet/cpu/openmp.h"
 #include "stet/runtime/parallel.h"
 
 namespace stet::cpu {
@@ -409,20 +409,6 @@ void Call::run_epilogue_only(const Block& block) {
   std::memset(zeros, 0, bytes);
   invoke(functions[pass], block, zeros, 0, nullptr, 0);
 }
-
-/// The library threads by OpenMP; on our workers it must not, and what the user has set on a thread must stay.
-class SingleOpenMpThread {
- public:
-  SingleOpenMpThread() : before_(omp_get_max_threads()) {
-    if (before_ != 1) omp_set_num_threads(1);
-  }
-  ~SingleOpenMpThread() {
-    if (before_ != 1) omp_set_num_threads(before_);
-  }
-
- private:
-  int before_;
-};
 
 void Call::run_library(const Block& block) {
   float* sums = reinterpret_cast<float*>(result_at(block.batch, block.row, block.column));

@@ -48,24 +48,55 @@ struct ContractionSpec {
 
 // --- windows
 
+/// One spatial axis. Position o of the output sees positions o * stride + k * dilation - low of the input.
 struct ConvolutionAxis {
   Dim input = 0, filter = 0, output = 0;
   Dim low = 0;  // padding before the input; negative cuts
   std::int64_t stride = 1, dilation = 1;
 };
 
-/// out[b, o…, f] = sum over k…, c of x[b, o * stride + k * dilation - low…, c] * filter[k…, c, f], with 0 for positions
-/// outside of x. With groups, features [g * F, …) see channels [g * C, …) alone.
+/// Which of the three tensors of a convolution is computed from the other two.
+enum class ConvolutionResult : std::uint8_t { output, input, filter };
+const char* name(ConvolutionResult);
+
+/// Let S be the sum over all b, o…, k…, g, c, f of
+///   input[b, o * stride + k * dilation - low…, g, c] * filter[k…, c, g, f] * output[b, o…, g, f],
+/// with 0 for positions outside of the input. Computed is the derivative of S with respect to the tensor that `result`
+/// names: the output is a convolution, the input a transposed one, and all three are each other's gradients.
 struct ConvolutionSpec {
-  DType dtype = DType::f32;           // of all three; sums are computed in compute_type(dtype)
-  std::vector<ConvolutionAxis> axes;  // one to three
-  Dim batch = 0, channels = 0, features = 0;
-  std::int64_t groups = 1;
-  int input = 0;
-  Layout input_layout;  // [batch, axes…, channels]
-  Dim input_extent = 0;
-  int filter = 0;  // dense [axes…, channels / groups, features], in the type of the sums
-  int result = 0;  // dense [batch, axes…, features]
+  DType dtype = DType::f32;  // f32 or f64
+  ConvolutionResult result = ConvolutionResult::output;
+  std::vector<ConvolutionAxis> axes;                      // one to three
+  Dim batch = 0, groups = 1, channels = 0, features = 0;  // channels and features of one group
+  int input = 0, filter = 0, output = 0;                  // buffers, dense
+};
+
+/// One spatial axis of a pool: element k < window of window o is at position o * stride - low + k of the input.
+struct PoolAxis {
+  Dim input = 0, output = 0;
+  Dim low = 0;
+  std::int64_t window = 1, stride = 1;
+};
+
+/// Windows of x[b, i…, c], what lies outside of x left out. The elements of a window are numbered row-major, those
+/// outside too. `m` is the number of the first largest one (a NaN is larger than numbers), `n` how many there are.
+enum class PoolResult : std::uint8_t {
+  largest,  // to[b, o…, c] = element m; positions[b, o…, c] = m. Of an empty window the lowest value, and 0.
+  picked,   // to[b, o…, c] = element positions[b, o…, c]; 0 outside of x
+  placed,   // to[b, i…, c] = the sum of x[b, o…, c] over the windows whose element positions[b, o…, c] is at i…
+  mean,     // to[b, o…, c] = the sum of the window's elements / n; 0 of an empty window
+  spread,   // to[b, i…, c] = the sum of x[b, o…, c] / n over the windows that i… is in
+};
+const char* name(PoolResult);
+
+struct PoolSpec {
+  DType dtype = DType::f32;  // of x and the result. largest: any but bool, f16 and bf16; others: f32 or f64
+  PoolResult result = PoolResult::largest;
+  std::vector<PoolAxis> axes;  // one to three
+  Dim batch = 0, channels = 0;
+  int x = 0, to = 0;                 // buffers, dense
+  int positions = -1;                // of largest, picked and placed, dense; of largest -1 where nobody reads them
+  DType position_type = DType::i32;  // or u8, where windows have at most 256 elements
 };
 
 // --- lines: along one axis, of a dense [outer, length, inner]

@@ -35,6 +35,7 @@ class Target {
   virtual std::unique_ptr<Step> search(SearchSpec spec) const = 0;
   /// Fails `check` for an index that is not on the axis, before anything is written.
   virtual std::unique_ptr<Step> scatter(ScatterSpec spec, KernelCheck check) const = 0;
+  virtual std::unique_ptr<Step> pool(PoolSpec spec) const = 0;
   virtual std::unique_ptr<Step> positions(PositionsSpec spec) const = 0;
   virtual std::unique_ptr<Step> linalg(LinalgSpec spec) const = 0;
 

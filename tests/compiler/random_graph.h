@@ -47,7 +47,7 @@ class RandomGraph {
     indices_ = input(DType::i64, {b});
     values_.pop_back();
     image_ = input(DType::f32, {b, n, k, 2});
-    filter_ = input(DType::f32, {2, 2, 2, 3});
+    filter_ = input(DType::f32, {2, 2, 2, 1, 3});
     values_.pop_back();
     int wanted = 5 + static_cast<int>(below(8));
     for (int tries = 0, made = 0; made < wanted && tries < 400; ++tries) made += grow();
@@ -414,7 +414,9 @@ class RandomGraph {
       whole = other.whole;
     }
     if (!whole || bound * 3 * 8 > exact_limit) return 0;
-    ValueId id = g.graph.add_call(conv2d_row, {x, filter_}, sampled(conv2d_row, sample));
+    const Shape& sizes = g.graph.type(x).shape;
+    Attributes attributes = sampled(conv_row, sample, {Dim(1), Dim(2), sizes[1], sizes[2]});
+    ValueId id = g.graph.add_call(conv_row, {x, filter_}, attributes);
     return made(id, bound * 3 * 8, true);
   }
 

@@ -79,7 +79,7 @@ class ReferenceRun {
       gather(node, out, axis_of(node, out));
     } else if (node.op == &scatter_add_row) {
       scatter_add(node, out, axis_of(node, out));
-    } else if (node.op == &conv2d_row) {
+    } else if (node.op == &conv_row) {
       convolve(node, out);
     } else {
       throw std::runtime_error(text("the reference does not know ", node.op->name));
@@ -195,7 +195,8 @@ class ReferenceRun {
   void view(const Node& node, Array& out) {
     const Array& x = in(node, 0);
     const Shape& shape = graph_.type(node.inputs[0]).shape;
-    std::optional<Layout> layout = node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
+    std::optional<Layout> layout =
+        node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
     for (std::int64_t i = 0; i < out.count(); ++i) {
       std::vector<std::int64_t> at = position(i, out.sizes);
       std::int64_t from = layout->offset.evaluate(bindings_);
@@ -258,7 +259,8 @@ class ReferenceRun {
           std::int64_t z = at[2] * strides[1] + column * dilations[1] - low[1];
           if (y < 0 || y >= x.sizes[1] || z < 0 || z >= x.sizes[2]) continue;
           for (std::int64_t c = 0; c < x.sizes[3]; ++c)
-            sum += x.real(flat({at[0], y, z, c}, x.sizes)) * filter.real(flat({row, column, c, at[3]}, filter.sizes));
+            sum +=
+                x.real(flat({at[0], y, z, c}, x.sizes)) * filter.real(flat({row, column, c, 0, at[3]}, filter.sizes));
         }
       out.set(i, {.real = sum});
     }

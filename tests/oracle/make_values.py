@@ -707,25 +707,6 @@ def moved(row, x, a):
     return None
 
 
-def conv2d(x, filters, a):
-    """Straight from the definition, over padded and dilated input."""
-    batch, height, width, channels = x.shape
-    kh, kw, _, features = filters.shape
-    dilated = np.zeros((batch, max((height - 1) * a["input_dilations"][0] + 1, 0),
-                        max((width - 1) * a["input_dilations"][1] + 1, 0), channels))
-    dilated[:, ::a["input_dilations"][0], ::a["input_dilations"][1], :] = x
-    low, high = a["low"], a["high"]
-    padded = np.pad(dilated, ((0, 0), (low[0], high[0]), (low[1], high[1]), (0, 0)))
-    sh, sw = a["strides"]
-    dh, dw = a["dilations"]
-    oh = (padded.shape[1] - (kh - 1) * dh - 1) // sh + 1
-    ow = (padded.shape[2] - (kw - 1) * dw - 1) // sw + 1
-    out = np.zeros((batch, oh, ow, features))
-    for i in range(oh):
-        for j in range(ow):
-            patch = padded[:, i * sh:i * sh + (kh - 1) * dh + 1:dh, j * sw:j * sw + (kw - 1) * dw + 1:dw, :]
-            out[:, i, j, :] = np.tensordot(patch, filters, axes=([1, 2, 3], [0, 1, 2]))
-    return out
 
 
 def reduced(row, x, a):
@@ -768,15 +749,11 @@ def computed(row, x, a):
         return reduced(row, x[0], a)
     if row == "matmul":
         return matmul(*x, a)
-    if row == "conv2d":
-        return conv2d(*x, a)
     raise SystemExit(f"{row}: no reference for this row; write one in make_values.py")
 
 
 # What each group of types draws alike, and so has one reference. Signed integers stay within i8.
 def groups(row):
-    if row == "conv2d":
-        return list(FLOATS)
     if row == "matmul":
         return ["u8", "i64", *FLOATS]
     return ["bool", "u8", "i64", *FLOATS]

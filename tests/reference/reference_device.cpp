@@ -301,42 +301,133 @@ void contract(const ContractionSpec& spec, void* const* table, const Bindings& b
   });
 }
 
+/// Sums that are stored as one type when they are complete.
+class Sums {
+ public:
+  explicit Sums(std::int64_t count) : sums_(static_cast<std::size_t>(count), 0.0) {}
+  double& operator[](std::int64_t at) { return sums_.at(static_cast<std::size_t>(at)); }
+  void store(const Elements& to) const {
+    for (std::size_t i = 0; i < sums_.size(); ++i) to.set(static_cast<std::int64_t>(i), {.real = sums_[i]});
+  }
+
+ private:
+  std::vector<double> sums_;
+};
+
 void convolve(const ConvolutionSpec& spec, void* const* table, const Bindings& bindings) {
   auto value = [&](const Dim& dim) { return dim.evaluate(bindings); };
-  std::int64_t batch = value(spec.batch), channels = value(spec.channels), features = value(spec.features);
-  std::int64_t group_channels = channels / spec.groups, group_features = features / spec.groups;
-  Index out{batch}, window, filter_sizes;
-  std::int64_t result_count = batch * features, filter_count = group_channels * features;
+  std::int64_t groups = value(spec.groups), channels = value(spec.channels), features = value(spec.features);
+  Index sizes{value(spec.batch)};  // batch, output…, window…, groups, channels, features
+  std::int64_t inputs = sizes[0], outputs = sizes[0], windows = 1;
   for (const ConvolutionAxis& axis : spec.axes) {
-    out.push_back(value(axis.output));
-    window.push_back(value(axis.filter));
-    result_count *= out.back();
-    filter_count *= window.back();
+    sizes.push_back(value(axis.output));
+    inputs *= value(axis.input);
+    outputs *= value(axis.output);
+    windows *= value(axis.filter);
   }
-  out.push_back(features);
-  window.push_back(group_channels);
-  Elements x(table[spec.input], spec.dtype, value(spec.input_extent));
-  Elements filter(table[spec.filter], compute_type(spec.dtype), filter_count);
-  Elements result(table[spec.result], spec.dtype, result_count);
-  std::int64_t next = 0;
-  for_each(out, [&](const Index& at) {
-    std::int64_t feature = at.back(), first = feature / group_features * group_channels;
-    ScalarValue sum;
-    for_each(window, [&](const Index& k) {
-      std::int64_t place = value(spec.input_layout.offset) + at[0] * value(spec.input_layout.strides[0]) +
-                           (first + k.back()) * value(spec.input_layout.strides.back());
-      std::int64_t weight = 0;
-      for (std::size_t a = 0; a < spec.axes.size(); ++a) {
-        const ConvolutionAxis& axis = spec.axes[a];
-        std::int64_t position = at[a + 1] * axis.stride + k[a] * axis.dilation - value(axis.low);
-        if (position < 0 || position >= value(axis.input)) return;
-        place += position * value(spec.input_layout.strides[a + 1]);
-        weight = weight * value(axis.filter) + k[a];
-      }
-      sum.real += x[place].real * filter[(weight * group_channels + k.back()) * features + feature].real;
-    });
-    result.set(next++, sum);
+  for (const ConvolutionAxis& axis : spec.axes) sizes.push_back(value(axis.filter));
+  sizes.insert(sizes.end(), {groups, channels, features});
+  Elements input(table[spec.input], spec.dtype, inputs * groups * channels),
+      filter(table[spec.filter], spec.dtype, windows * channels * groups * features),
+      output(table[spec.output], spec.dtype, outputs * groups * features);
+  bool to_input = spec.result == ConvolutionResult::input, to_filter = spec.result == ConvolutionResult::filter;
+  Sums sums((to_input ? inputs * channels : to_filter ? windows * channels * features : outputs * features) * groups);
+  std::size_t rank = spec.axes.size();
+  for_each(sizes, [&](const Index& at) {
+    std::int64_t i = at[0], o = at[0], k = 0, g = at[2 * rank + 1], c = at[2 * rank + 2], f = at[2 * rank + 3];
+    for (std::size_t a = 0; a < rank; ++a) {
+      const ConvolutionAxis& axis = spec.axes[a];
+      std::int64_t position = at[1 + a] * axis.stride + at[1 + rank + a] * axis.dilation - value(axis.low);
+      if (position < 0 || position >= value(axis.input)) return;
+      i = i * value(axis.input) + position;
+      o = o * value(axis.output) + at[1 + a];
+      k = k * value(axis.filter) + at[1 + rank + a];
+    }
+    i = (i * groups + g) * channels + c;
+    o = (o * groups + g) * features + f;
+    k = ((k * channels + c) * groups + g) * features + f;
+    if (to_input)
+      sums[i] += filter[k].real * output[o].real;
+    else if (to_filter)
+      sums[k] += input[i].real * output[o].real;
+    else
+      sums[o] += input[i].real * filter[k].real;
   });
+  sums.store(to_input ? input : to_filter ? filter : output);
+}
+
+/// One window: the positions of the input it covers, with their numbers in the window.
+struct WindowElement {
+  std::int64_t number, place;
+};
+std::vector<WindowElement> window_at(const PoolSpec& spec, const Index& at, const Bindings& bindings) {
+  Index window;
+  for (const PoolAxis& axis : spec.axes) window.push_back(axis.window);
+  std::vector<WindowElement> out;
+  std::int64_t number = 0;
+  for_each(window, [&](const Index& k) {
+    std::int64_t mine = number++, place = at[0];
+    for (std::size_t a = 0; a < k.size(); ++a) {
+      const PoolAxis& axis = spec.axes[a];
+      std::int64_t size = axis.input.evaluate(bindings);
+      std::int64_t position = at[1 + a] * axis.stride - axis.low.evaluate(bindings) + k[a];
+      if (position < 0 || position >= size) return;
+      place = place * size + position;
+    }
+    out.push_back({mine, place});
+  });
+  return out;
+}
+
+void pool(const PoolSpec& spec, void* const* table, const Bindings& bindings) {
+  Index sizes{spec.batch.evaluate(bindings)};
+  std::int64_t channels = spec.channels.evaluate(bindings), inputs = sizes[0] * channels, outputs = inputs;
+  for (const PoolAxis& axis : spec.axes) {
+    sizes.push_back(axis.output.evaluate(bindings));
+    inputs *= axis.input.evaluate(bindings);
+    outputs *= sizes.back();
+  }
+  sizes.push_back(channels);
+  bool backwards = spec.result == PoolResult::placed || spec.result == PoolResult::spread;
+  Elements x(table[spec.x], spec.dtype, backwards ? outputs : inputs),
+      to(table[spec.to], spec.dtype, backwards ? inputs : outputs),
+      positions(table[spec.positions >= 0 ? spec.positions : spec.to], spec.position_type, outputs);
+  auto above = [&](ScalarValue a, ScalarValue b) {
+    if (!is_floating(spec.dtype)) return a.integer > b.integer;
+    return a.real > b.real || (a.real != a.real && b.real == b.real);
+  };
+  Sums sums(backwards ? inputs : 0);
+  std::int64_t o = -1;
+  for_each(sizes, [&](const Index& at) {
+    std::vector<WindowElement> window = window_at(spec, at, bindings);
+    ScalarValue value = spec.result == PoolResult::largest
+                            ? ScalarValue{-std::numeric_limits<double>::infinity(), row(spec.dtype).lowest}
+                            : ScalarValue{};
+    std::int64_t first = 0;
+    auto count = static_cast<double>(window.size());
+    ++o;
+    for (const WindowElement& element : window) {
+      std::int64_t i = element.place * channels + at.back();
+      bool mine = spec.result == PoolResult::largest || spec.positions < 0 || positions[o].integer == element.number;
+      if (spec.result == PoolResult::largest && (&element == &window.front() || above(x[i], value))) {
+        value = x[i];
+        first = element.number;
+      } else if (spec.result == PoolResult::mean) {
+        value.real += x[i].real;
+      } else if (spec.result == PoolResult::spread) {
+        sums[i] += x[o].real / count;
+      } else if (spec.result == PoolResult::picked && mine) {
+        value = x[i];
+      } else if (spec.result == PoolResult::placed && mine) {
+        sums[i] += x[o].real;
+      }
+    }
+    if (backwards) return;
+    if (spec.result == PoolResult::mean && count > 0) value.real /= count;
+    to.set(o, value);
+    if (spec.result == PoolResult::largest && spec.positions >= 0) positions.set(o, {.integer = first});
+  });
+  if (backwards) sums.store(to);
 }
 
 void find_positions(const PositionsSpec& spec, void* const* table, const Bindings& bindings) {
@@ -645,8 +736,12 @@ class ReferenceTarget : public Target {
         [spec = std::move(spec)](void* const* table, const Bindings& bindings) { contract(spec, table, bindings); });
   }
   std::unique_ptr<Step> convolution(ConvolutionSpec spec) const override {
-    std::vector<int> read{spec.input, spec.filter};
-    int written = spec.result;
+    int written = spec.result == ConvolutionResult::output  ? spec.output
+                  : spec.result == ConvolutionResult::input ? spec.input
+                                                            : spec.filter;
+    std::vector<int> read;
+    for (int buffer : {spec.input, spec.filter, spec.output})
+      if (buffer != written) read.push_back(buffer);
     return step(
         "convolution\n", std::move(read), {written},
         [spec = std::move(spec)](void* const* table, const Bindings& bindings) { convolve(spec, table, bindings); });
@@ -682,6 +777,13 @@ class ReferenceTarget : public Target {
                 [spec = std::move(spec), check = std::move(check)](void* const* table, const Bindings& bindings) {
                   scatter_lines(spec, check, table, bindings);
                 });
+  }
+  std::unique_ptr<Step> pool(PoolSpec spec) const override {
+    std::vector<int> read{spec.x}, written{spec.to};
+    if (spec.positions >= 0) (spec.result == PoolResult::largest ? written : read).push_back(spec.positions);
+    return step(
+        "pool\n", std::move(read), std::move(written),
+        [spec = std::move(spec)](void* const* table, const Bindings& bindings) { stet::pool(spec, table, bindings); });
   }
   std::unique_ptr<Step> positions(PositionsSpec spec) const override {
     int read = spec.flags, written = spec.positions;
