@@ -66,7 +66,7 @@ void infer_gamma(InferCall& call) {
 void lower_gamma(LowerCall& call) {
   const auto& attributes = call.attributes<GammaAttributes>();
   Kernel kernel;
-  kernel.name = "gamma";
+  kernel.name = "random_gamma";
   kernel.body = gamma_body(call.out().dtype, attributes.logarithm);
   for (int i = 0; i < attributes.derivative; ++i) kernel.body = derivative(kernel.body, 2);
   kernel.loops = {{call.out().shape.element_count(), false}};
@@ -86,8 +86,8 @@ void lower_gamma(LowerCall& call) {
 
 }  // namespace
 
-constinit const OpDef gamma_row{
-    .name = "gamma",
+constinit const OpDef random_gamma_row{
+    .name = "random_gamma",
     .kind = Kind::random,
     .summary = "Gamma random numbers with a shape for each; its sign does not matter.",
     .operands = operand_names,
@@ -98,7 +98,7 @@ constinit const OpDef gamma_row{
           if (!g.wants(2)) return;
           GammaAttributes next = g.attributes<GammaAttributes>();
           ++next.derivative;
-          g.set(2, g.d() * call(gamma_row, {g.in(0), g.in(1), g.in(2)}, view_of(next)));
+          g.set(2, g.d() * call(random_gamma_row, {g.in(0), g.in(1), g.in(2)}, view_of(next)));
         },
     .samples =
         [](SampleList& s) {
@@ -124,7 +124,7 @@ Tensor shapes_of(const In& alpha, DType type, const Shape& shape) {
 /// Gamma numbers (or logarithms of them) in the type that they are computed in.
 Tensor gamma_drawn(Reservation& reserved, const Tensor& alpha, const Shape& shape, bool logarithm, Where where) {
   Tensor each = alpha.rank() == shape.rank() ? alpha : broadcast_to(In(alpha, where), shape);
-  return reserved.draw(gamma_row, shape, {In(each, where)}, view_of(GammaAttributes{logarithm, 0}));
+  return reserved.draw(random_gamma_row, shape, {In(each, where)}, view_of(GammaAttributes{logarithm, 0}));
 }
 
 struct Typed {

@@ -600,7 +600,7 @@ def write_sample(out, line):
         out.append(values_line("any", result))
     elif row in ("uniform", "normal", "randint", "random_bits"):
         write_random_sample(out, row, operands, a)
-    elif row == "gamma":
+    elif row == "random_gamma":
         write_gamma_sample(out, operands, a)
     else:
         for number, dtype in enumerate(groups(row)):
