@@ -1,23 +1,26 @@
-// Random numbers. Element i of a call is a function of (seed, counter + i) alone: Philox 4x32 with 10 rounds, written
-// as an Expr, so it vectorises and gives the same numbers whatever the threads do. No pass fuses it with its users:
-// what is drawn is in memory once.
+// Where random numbers come from: generators, streams, and the counters that a call takes. The rows are in
+// random_rows.cpp, what is made of them in random_distributions.cpp and random_gamma.cpp.
+//
+// Element i of a draw is a function of (seed, counter + i) and of the draw's size alone: Philox 4x32 with 10 rounds,
+// written as an Expr, so it vectorises and gives the same numbers whatever the threads do. How many counters a call
+// takes follows from sizes alone. No pass fuses a draw with its users: what is drawn is in memory once.
 //
 // Philox: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+#include <cmath>
+#include <exception>
 #include <mutex>
 
 #include "stet/base/inside.h"
-#include "stet/compiler/lower.h"
-#include "stet/core/call.h"
-#include "stet/core/trace.h"
-#include "stet/ir/graph.h"
-#include "stet/ops/ops.h"
+#include "stet/core/tensor_node.h"
 #include "stet/ops/random_stream.h"
-#include "stet/ops/samples.h"
+#include "stet/ops/random_words.h"
 #include "stet/ops/table.h"
 
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+class Reservation;
+
 namespace random {
 
 /// Restarts the process's generator.
@@ -31,162 +34,345 @@ struct NormalOptions {
   double mean = 0, stddev = 1;
   DType dtype = DType::f32;
 };
+/// Of draws whose parameters are numbers or tensors.
+struct DrawOptions {
+  std::optional<DType> dtype = {};  // floating; by default that of the tensors among the parameters, f32 without
+};
 struct RandintOptions {
   DType dtype = DType::i64;
 };
-/// Uniform in [minval, maxval).
-STET_API Tensor uniform(const Shape& shape, UniformOptions options = {}, Where where = Where::here());
-STET_API Tensor normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here());
-/// Uniform integers in [low, high).
-STET_API Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options = {},
-                        Where where = Where::here());
+struct BernoulliOptions {
+  DType dtype = DType::bool_;
+};
+struct CountOptions {
+  DType dtype = DType::i64;
+};
+struct CategoricalOptions {
+  std::optional<Dim> samples = {};  // choices for each of the distributions, along a new last axis
+  bool probabilities = false;       // the operand is not logits: probabilities, or what is proportional to them
+  DType dtype = DType::i64;
+};
+struct ShuffleOptions {
+  int axis = 0;
+};
+struct ChoiceOptions {
+  bool replace = true;
+  Tensor p = {};  // proportional to the probabilities of slices, [size of the axis]; without, all are as likely
+  int axis = 0;
+};
 
 /// The name of a stream of random numbers: the same two numbers give the same stream.
 using StreamSeed = std::array<std::int64_t, 2>;
-/// Functions of their arguments alone: they neither use nor move the process's generator.
-STET_API Tensor stateless_uniform(const Shape& shape, StreamSeed stream, UniformOptions options = {},
-                                  Where where = Where::here());
-STET_API Tensor stateless_normal(const Shape& shape, StreamSeed stream, NormalOptions options = {},
-                                 Where where = Where::here());
+
+/// What can be drawn. Parameters are numbers, or tensors that broadcast to `shape`; a number out of range is a
+/// UserError, and where a tensor's element is, the result is NaN. f32 and f64 are computed in their type, f16 and bf16
+/// in f32 and rounded once. Gradients go through a draw to its floating parameters (docs/random.md).
+class STET_API Source {
+ public:
+  /// Uniform in [minval, maxval).
+  /// Names: numpy.random.Generator.uniform, tf.random.uniform, jax.random.uniform
+  Tensor uniform(const Shape& shape, UniformOptions options = {}, Where where = Where::here()) const;
+  /// Uniform in [low, high), each a number or a tensor that broadcasts to `shape`; NaN where low is above high.
+  Tensor uniform(const Shape& shape, In low, In high, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Normal with this mean and standard deviation.
+  /// Names: numpy.random.Generator.normal, tf.random.normal, jax.random.normal, torch.normal
+  Tensor normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here()) const;
+  /// NaN where `stddev` is negative.
+  Tensor normal(const Shape& shape, In mean, In stddev, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Normal numbers less than two standard deviations from the mean: those further away are drawn again, as Keras does.
+  /// Names: tf.random.truncated_normal, keras.random.truncated_normal
+  Tensor truncated_normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here()) const;
+  /// NaN where `stddev` is negative.
+  Tensor truncated_normal(const Shape& shape, In mean, In stddev, DrawOptions options = {},
+                          Where where = Where::here()) const;
+  /// Uniform integers in [low, high).
+  /// Names: numpy.random.Generator.integers, jax.random.randint, torch.randint
+  Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options = {},
+                 Where where = Where::here()) const;
+  /// Integers of which every bit is random.
+  /// Names: jax.random.bits
+  Tensor bits(const Shape& shape, RandintOptions options = {}, Where where = Where::here()) const;
+  /// True (1 in other types) with probability `p`; outside of 0 to 1 it is NaN, which as bool or integer is false.
+  /// Names: jax.random.bernoulli, torch.bernoulli, keras.random.binomial
+  Tensor bernoulli(const Shape& shape, In p, BernoulliOptions options = {}, Where where = Where::here()) const;
+  /// Classes, chosen with probability softmax(logits) along the last axis (the largest of logits with Gumbel noise).
+  /// [...] of logits [..., classes]; with `samples`, [..., samples].
+  /// Names: tf.random.categorical, jax.random.categorical, keras.random.categorical
+  Tensor categorical(In logits, const CategoricalOptions& options = {}, Where where = Where::here()) const;
+  /// location - scale log(-log(u)).
+  /// Names: numpy.random.Generator.gumbel, jax.random.gumbel
+  Tensor gumbel(const Shape& shape, In location, In scale, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Waiting times with density rate exp(-rate x).
+  /// Names: numpy.random.Generator.exponential, jax.random.exponential
+  Tensor exponential(const Shape& shape, In rate, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Density exp(-|x - location| / scale) / (2 scale).
+  /// Names: numpy.random.Generator.laplace, jax.random.laplace
+  Tensor laplace(const Shape& shape, In location, In scale, DrawOptions options = {},
+                 Where where = Where::here()) const;
+  /// Distribution function sigmoid((x - location) / scale).
+  /// Names: numpy.random.Generator.logistic, jax.random.logistic
+  Tensor logistic(const Shape& shape, In location, In scale, DrawOptions options = {},
+                  Where where = Where::here()) const;
+  /// Density proportional to x^(alpha - 1) exp(-x). Below what the type holds it is 0: for alpha 0.001, mostly.
+  /// Names: numpy.random.Generator.gamma, tf.random.gamma, jax.random.gamma, keras.random.gamma
+  Tensor gamma(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Divided by the rate `beta`.
+  Tensor gamma(const Shape& shape, In alpha, In beta, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Density proportional to x^(a - 1) (1 - x)^(b - 1).
+  /// Names: numpy.random.Generator.beta, jax.random.beta, keras.random.beta
+  Tensor beta(const Shape& shape, In a, In b, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Vectors along the last axis that sum to 1, with density proportional to the product of x^(alpha - 1).
+  /// Names: numpy.random.Generator.dirichlet, jax.random.dirichlet
+  Tensor dirichlet(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) const;
+  /// The sum of `freedom` squares of standard normal numbers; any positive freedom.
+  /// Names: numpy.random.Generator.chisquare, jax.random.chisquare
+  Tensor chi2(const Shape& shape, In freedom, DrawOptions options = {}, Where where = Where::here()) const;
+  /// A normal number over the root of chi2(freedom) / freedom.
+  /// Names: numpy.random.Generator.standard_t, jax.random.t
+  Tensor student_t(const Shape& shape, In freedom, DrawOptions options = {}, Where where = Where::here()) const;
+  /// Counts with mean `rate`. Where it is negative or NaN: NaN, in an integer type -1.
+  /// Names: numpy.random.Generator.poisson, tf.random.poisson, jax.random.poisson, torch.poisson
+  Tensor poisson(const Shape& shape, In rate, CountOptions options = {}, Where where = Where::here()) const;
+  /// How often each class came up in `trials` choices with probabilities proportional to `p` [..., classes].
+  /// Names: numpy.random.Generator.multinomial, jax.random.multinomial
+  Tensor multinomial(const Dim& trials, In p, CountOptions options = {}, Where where = Where::here()) const;
+  /// 0, 1, … count - 1 in an order that is as likely as any other.
+  /// Names: numpy.random.Generator.permutation, jax.random.permutation, torch.randperm
+  Tensor permutation(const Dim& count, Where where = Where::here()) const;
+  /// Slices along an axis in another order.
+  /// Names: tf.random.shuffle, keras.random.shuffle, jax.random.permutation
+  Tensor shuffle(In x, ShuffleOptions options = {}, Where where = Where::here()) const;
+  /// `count` slices of x along an axis; without `replace` none twice, and no more than there are.
+  /// Names: numpy.random.Generator.choice, jax.random.choice
+  Tensor choice(In x, const Dim& count, const ChoiceOptions& options = {}, Where where = Where::here()) const;
+
+ protected:
+  explicit Source(Variable state) : state_(std::move(state)) {}
+  explicit Source(StreamSeed stream) : stream_(stream) {}
+  Variable state_;  // undefined: every draw begins at the stream's first number
+
+ private:
+  friend class stet::Reservation;
+  StreamSeed stream_ = {};
+};
+
+/// Random numbers that follow from a seed. What it has drawn is a Variable: traced functions draw anew at every call.
+/// Copies share it.
+class STET_API Generator : public Source {
+ public:
+  explicit Generator(std::uint64_t seed, Where where = Where::here());
+  /// {seed, counter}: i64[2]. A generator that is given the state of another goes on as that one would.
+  Tensor state(Where where = Where::here()) const { return state_.read(where); }
+  void restore(In state) const { state_.assign(state, state.where()); }
+  const Variable& variable() const { return state_; }
+  /// Generators of independent streams, others at every call. Not in traced code.
+  std::vector<Generator> split(int count, Where where = Where::here()) const;
+
+ private:
+  friend STET_API const Generator& default_generator();
+  explicit Generator(Variable state) : Source(std::move(state)) {}
+};
+/// The process's generator, which the functions below use.
+STET_API const Generator& default_generator();
+
+/// A source without state: what it draws is a function of the stream and the call's arguments alone, the same at every
+/// call. Two different draws from one stream are not independent.
+class STET_API Stream : public Source {
+ public:
+  explicit Stream(StreamSeed stream) : Source(stream) {}
+};
+/// Names of independent streams, as jax.random.split makes keys: a function of its arguments alone.
+STET_API std::vector<StreamSeed> split(StreamSeed stream, int count);
 /// A stream for the first value of a Variable: (the seed, how many were handed out since it was set). Weights made in
 /// the same order are the same, whatever else was drawn in between, eagerly or traced.
 STET_API StreamSeed next_initial_stream();
 
+// The process's generator draws. What each gives is said at Source.
+
+inline Tensor uniform(const Shape& shape, UniformOptions options = {}, Where where = Where::here()) {
+  return default_generator().uniform(shape, options, where);
+}
+inline Tensor uniform(const Shape& shape, In low, In high, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().uniform(shape, low, high, options, where);
+}
+inline Tensor normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here()) {
+  return default_generator().normal(shape, options, where);
+}
+inline Tensor normal(const Shape& shape, In mean, In stddev, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().normal(shape, mean, stddev, options, where);
+}
+inline Tensor truncated_normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here()) {
+  return default_generator().truncated_normal(shape, options, where);
+}
+inline Tensor truncated_normal(const Shape& shape, In mean, In stddev, DrawOptions options = {},
+                               Where where = Where::here()) {
+  return default_generator().truncated_normal(shape, mean, stddev, options, where);
+}
+inline Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options = {},
+                      Where where = Where::here()) {
+  return default_generator().randint(shape, low, high, options, where);
+}
+inline Tensor bits(const Shape& shape, RandintOptions options = {}, Where where = Where::here()) {
+  return default_generator().bits(shape, options, where);
+}
+inline Tensor bernoulli(const Shape& shape, In p, BernoulliOptions options = {}, Where where = Where::here()) {
+  return default_generator().bernoulli(shape, p, options, where);
+}
+inline Tensor categorical(In logits, const CategoricalOptions& options = {}, Where where = Where::here()) {
+  return default_generator().categorical(logits, options, where);
+}
+inline Tensor gumbel(const Shape& shape, In location, In scale, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().gumbel(shape, location, scale, options, where);
+}
+inline Tensor exponential(const Shape& shape, In rate, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().exponential(shape, rate, options, where);
+}
+inline Tensor laplace(const Shape& shape, In location, In scale, DrawOptions options = {},
+                      Where where = Where::here()) {
+  return default_generator().laplace(shape, location, scale, options, where);
+}
+inline Tensor logistic(const Shape& shape, In location, In scale, DrawOptions options = {},
+                       Where where = Where::here()) {
+  return default_generator().logistic(shape, location, scale, options, where);
+}
+inline Tensor gamma(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().gamma(shape, alpha, options, where);
+}
+inline Tensor gamma(const Shape& shape, In alpha, In beta, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().gamma(shape, alpha, beta, options, where);
+}
+inline Tensor beta(const Shape& shape, In a, In b, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().beta(shape, a, b, options, where);
+}
+inline Tensor dirichlet(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().dirichlet(shape, alpha, options, where);
+}
+inline Tensor chi2(const Shape& shape, In freedom, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().chi2(shape, freedom, options, where);
+}
+inline Tensor student_t(const Shape& shape, In freedom, DrawOptions options = {}, Where where = Where::here()) {
+  return default_generator().student_t(shape, freedom, options, where);
+}
+inline Tensor poisson(const Shape& shape, In rate, CountOptions options = {}, Where where = Where::here()) {
+  return default_generator().poisson(shape, rate, options, where);
+}
+inline Tensor multinomial(const Dim& trials, In p, CountOptions options = {}, Where where = Where::here()) {
+  return default_generator().multinomial(trials, p, options, where);
+}
+inline Tensor permutation(const Dim& count, Where where = Where::here()) {
+  return default_generator().permutation(count, where);
+}
+inline Tensor shuffle(In x, ShuffleOptions options = {}, Where where = Where::here()) {
+  return default_generator().shuffle(x, options, where);
+}
+inline Tensor choice(In x, const Dim& count, const ChoiceOptions& options = {}, Where where = Where::here()) {
+  return default_generator().choice(x, count, options, where);
+}
+
+// Functions of their arguments alone: they neither use nor move the process's generator.
+
+inline Tensor stateless_uniform(const Shape& shape, StreamSeed stream, UniformOptions options = {},
+                                Where where = Where::here()) {
+  return Stream(stream).uniform(shape, options, where);
+}
+inline Tensor stateless_uniform(const Shape& shape, StreamSeed stream, In low, In high, DrawOptions options = {},
+                                Where where = Where::here()) {
+  return Stream(stream).uniform(shape, low, high, options, where);
+}
+inline Tensor stateless_normal(const Shape& shape, StreamSeed stream, NormalOptions options = {},
+                               Where where = Where::here()) {
+  return Stream(stream).normal(shape, options, where);
+}
+inline Tensor stateless_normal(const Shape& shape, StreamSeed stream, In mean, In stddev, DrawOptions options = {},
+                               Where where = Where::here()) {
+  return Stream(stream).normal(shape, mean, stddev, options, where);
+}
+inline Tensor stateless_truncated_normal(const Shape& shape, StreamSeed stream, NormalOptions options = {},
+                                         Where where = Where::here()) {
+  return Stream(stream).truncated_normal(shape, options, where);
+}
+inline Tensor stateless_truncated_normal(const Shape& shape, StreamSeed stream, In mean, In stddev,
+                                         DrawOptions options = {}, Where where = Where::here()) {
+  return Stream(stream).truncated_normal(shape, mean, stddev, options, where);
+}
+inline Tensor stateless_randint(const Shape& shape, StreamSeed stream, std::int64_t low, std::int64_t high,
+                                RandintOptions options = {}, Where where = Where::here()) {
+  return Stream(stream).randint(shape, low, high, options, where);
+}
+inline Tensor stateless_bits(const Shape& shape, StreamSeed stream, RandintOptions options = {},
+                             Where where = Where::here()) {
+  return Stream(stream).bits(shape, options, where);
+}
+inline Tensor stateless_bernoulli(const Shape& shape, StreamSeed stream, In p, BernoulliOptions options = {},
+                                  Where where = Where::here()) {
+  return Stream(stream).bernoulli(shape, p, options, where);
+}
+inline Tensor stateless_categorical(In logits, StreamSeed stream, const CategoricalOptions& options = {},
+                                    Where where = Where::here()) {
+  return Stream(stream).categorical(logits, options, where);
+}
+inline Tensor stateless_gumbel(const Shape& shape, StreamSeed stream, In location, In scale, DrawOptions options = {},
+                               Where where = Where::here()) {
+  return Stream(stream).gumbel(shape, location, scale, options, where);
+}
+inline Tensor stateless_exponential(const Shape& shape, StreamSeed stream, In rate, DrawOptions options = {},
+                                    Where where = Where::here()) {
+  return Stream(stream).exponential(shape, rate, options, where);
+}
+inline Tensor stateless_laplace(const Shape& shape, StreamSeed stream, In location, In scale, DrawOptions options = {},
+                                Where where = Where::here()) {
+  return Stream(stream).laplace(shape, location, scale, options, where);
+}
+inline Tensor stateless_logistic(const Shape& shape, StreamSeed stream, In location, In scale, DrawOptions options = {},
+                                 Where where = Where::here()) {
+  return Stream(stream).logistic(shape, location, scale, options, where);
+}
+inline Tensor stateless_gamma(const Shape& shape, StreamSeed stream, In alpha, DrawOptions options = {},
+                              Where where = Where::here()) {
+  return Stream(stream).gamma(shape, alpha, options, where);
+}
+inline Tensor stateless_gamma(const Shape& shape, StreamSeed stream, In alpha, In beta, DrawOptions options = {},
+                              Where where = Where::here()) {
+  return Stream(stream).gamma(shape, alpha, beta, options, where);
+}
+inline Tensor stateless_beta(const Shape& shape, StreamSeed stream, In a, In b, DrawOptions options = {},
+                             Where where = Where::here()) {
+  return Stream(stream).beta(shape, a, b, options, where);
+}
+inline Tensor stateless_dirichlet(const Shape& shape, StreamSeed stream, In alpha, DrawOptions options = {},
+                                  Where where = Where::here()) {
+  return Stream(stream).dirichlet(shape, alpha, options, where);
+}
+inline Tensor stateless_chi2(const Shape& shape, StreamSeed stream, In freedom, DrawOptions options = {},
+                             Where where = Where::here()) {
+  return Stream(stream).chi2(shape, freedom, options, where);
+}
+inline Tensor stateless_student_t(const Shape& shape, StreamSeed stream, In freedom, DrawOptions options = {},
+                                  Where where = Where::here()) {
+  return Stream(stream).student_t(shape, freedom, options, where);
+}
+inline Tensor stateless_poisson(const Shape& shape, StreamSeed stream, In rate, CountOptions options = {},
+                                Where where = Where::here()) {
+  return Stream(stream).poisson(shape, rate, options, where);
+}
+inline Tensor stateless_multinomial(const Dim& trials, StreamSeed stream, In p, CountOptions options = {},
+                                    Where where = Where::here()) {
+  return Stream(stream).multinomial(trials, p, options, where);
+}
+inline Tensor stateless_permutation(const Dim& count, StreamSeed stream, Where where = Where::here()) {
+  return Stream(stream).permutation(count, where);
+}
+inline Tensor stateless_shuffle(In x, StreamSeed stream, ShuffleOptions options = {}, Where where = Where::here()) {
+  return Stream(stream).shuffle(x, options, where);
+}
+inline Tensor stateless_choice(In x, StreamSeed stream, const Dim& count, const ChoiceOptions& options = {},
+                               Where where = Where::here()) {
+  return Stream(stream).choice(x, count, options, where);
+}
 }  // namespace random
 #endif
 
 namespace {
-
-constexpr const char* operand_names[] = {"seed", "counter", "first", "second"};
-
-struct RandomAttributes {
-  std::vector<Dim> shape;
-  DType dtype = DType::f32;
-  STET_ATTRIBUTES(shape, dtype)
-};
-
-Expr low_word(Expr x) { return scalar::logical_and(x, constant(std::int64_t{0xFFFFFFFF}, DType::i64)); }
-Expr high_word(Expr x) { return scalar::shift_right(x, 32); }
-
-/// The four words (as i64 values below 2^32) for a 64-bit counter and a 64-bit key.
-std::array<Expr, 4> philox(Expr counter, Expr key) {
-  constexpr std::int64_t multiplier_0 = 0xD2511F53, multiplier_1 = 0xCD9E8D57;
-  constexpr std::int64_t weyl_0 = 0x9E3779B9, weyl_1 = 0xBB67AE85;
-  Expr zero = constant(std::int64_t{0}, DType::i64);
-  std::array<Expr, 4> x = {low_word(counter), high_word(counter), zero, zero};
-  Expr k0 = low_word(key), k1 = high_word(key);
-  for (int round = 0; round < 10; ++round) {
-    // Products of 32-bit words are exact in 64 bits, whatever their sign bit says.
-    Expr p0 = x[0] * multiplier_0, p1 = x[2] * multiplier_1;
-    x = {scalar::logical_xor(scalar::logical_xor(high_word(p1), x[1]), k0), low_word(p1),
-         scalar::logical_xor(scalar::logical_xor(high_word(p0), x[3]), k1), low_word(p0)};
-    k0 = low_word(k0 + weyl_0);
-    k1 = low_word(k1 + weyl_1);
-  }
-  return x;
-}
-
-/// Uniform in [0, 1): the top bits of a word, as many as the type has.
-Expr unit_interval(const std::array<Expr, 4>& words, int first, DType type) {
-  auto at = static_cast<std::size_t>(first);
-  if (type == DType::f64) {
-    Expr bits = scalar::logical_or(scalar::shift_left(scalar::shift_right(words[at], 5), 26),
-                                   scalar::shift_right(words[at + 1], 6));
-    return scalar::cast(bits, DType::f64) * 0x1p-53;
-  }
-  return scalar::cast(scalar::shift_right(words[at], 8), DType::f32) * 0x1p-24;
-}
-
-std::array<Expr, 4> words_here() { return philox(operand(1, DType::i64) + loop_index(0), operand(0, DType::i64)); }
-
-/// minval + u * (maxval - minval), kept below maxval where rounding would reach it.
-Expr uniform_body(DType dtype) {
-  DType type = compute_type(dtype);
-  Expr low = operand(2, type), high = operand(3, type);
-  Expr value = low + unit_interval(words_here(), 0, type) * (high - low);
-  value = scalar::select(value < high, value, low);
-  Expr rounded = scalar::cast(value, dtype);
-  // f16 and bf16 may round up to maxval.
-  return dtype == type ? rounded
-                       : scalar::select(scalar::cast(rounded, type) < high, rounded, scalar::cast(low, dtype));
-}
-
-/// Box and Muller: sqrt(-2 log(1 - u)) cos(2 pi v).
-Expr normal_body(DType dtype) {
-  DType type = compute_type(dtype);
-  std::array<Expr, 4> words = words_here();
-  Expr u = unit_interval(words, 0, type), v = unit_interval(words, 2, type);
-  Expr radius = scalar::sqrt(scalar::log(1 - u) * -2);
-  Expr value = operand(2, type) + operand(3, type) * (radius * scalar::cos(v * 6.283185307179586476925));
-  return scalar::cast(value, dtype);
-}
-
-/// low + (64 random bits scaled to the range), by the high half of a product.
-Expr randint_body(DType dtype) {
-  std::array<Expr, 4> words = words_here();
-  Expr low = operand(2, DType::i64), count = operand(3, DType::i64) - low;
-  // (word * count) >> 32 for a 32-bit word; ranges beyond 32 bits take 63 bits modulo the range.
-  Expr narrow = high_word(words[0] * count);
-  Expr bits = scalar::logical_or(scalar::shift_left(words[0], 32), words[1]);
-  Expr wide = scalar::modulo(scalar::shift_right(bits, 1), count);
-  // From 2^63 on the count looks negative. 64 bits modulo it is at most one subtraction; with the sign bit turned over,
-  // signed comparison is the unsigned one.
-  Expr sign = constant(INT64_MIN, DType::i64);
-  Expr fits = scalar::logical_xor(bits, sign) < scalar::logical_xor(count, sign);
-  Expr widest = scalar::select(fits, bits, bits - count);
-  Expr offset = scalar::select(count < 0, widest, scalar::select(count < std::int64_t{1} << 31, narrow, wide));
-  return scalar::cast(low + offset, dtype);
-}
-
-void infer_random(InferCall& call, bool integers) {
-  const auto& attributes = call.attributes<RandomAttributes>();
-  call.require(integers ? is_integer(attributes.dtype) : is_floating(attributes.dtype),
-               text("random numbers of ", attributes.dtype, " do not exist here"),
-               integers ? "choose an integer dtype" : "choose a floating dtype, or randint");
-  call.check_sizes(attributes.shape);
-  call.result(attributes.dtype, Shape(std::span<const Dim>(attributes.shape)));
-}
-
-void lower_random(LowerCall& call, Expr body) {
-  // One flat loop: an element's number is its position in row-major order.
-  Kernel kernel;
-  kernel.name = call.node().op->name;
-  kernel.body = body;
-  kernel.loops = {{call.out().shape.element_count(), false}};
-  for (int i = 0; i < 4; ++i) kernel.operands.push_back(LowerCall::access(call.place(i), call.in(i).dtype, {}, 1));
-  Place to = call.result();
-  kernel.result = {.source = Access::memory,
-                   .dtype = call.out().dtype,
-                   .buffer = to.buffer,
-                   .address = {to.layout.offset, {1}},
-                   .guards = {},
-                   .indirections = {}};
-  call.kernel(std::move(kernel));
-}
-
-/// Seed and counter, then the parameters.
-void samples_of_random(SampleList& list) {
-  list.growing(Grows::everything)
-      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{3, 40}, DType::f32})
-      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{}, DType::f32})
-      .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{0, 4}, DType::f32});
-}
-void samples_of_normal(SampleList& list) { samples_of_random(list.rounded(Rounding::functions)); }
-void samples_of_randint(SampleList& list) {
-  list.growing(Grows::everything)
-      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, RandomAttributes{{3, 40}, DType::i64})
-      .add({{{}, 1000}, {{}, 1000000}, {{}, 1}, {{}, 1000}}, RandomAttributes{{}, DType::i64});
-}
-
-// --- the process's generator
-
-/// The state (seed, counter) of all random ops, a Variable like any other: what a traced function draws is drawn anew
-/// at every call.
-const Variable& generator() {
-  static const Variable* const one =
-      new Variable(zeros({2}, DType::i64), {.trainable = false, .name = "random_generator"});
-  return *one;
-}
 
 /// One draw at a time: two threads must not get the same numbers.
 std::mutex& generator_guard() {
@@ -194,68 +380,7 @@ std::mutex& generator_guard() {
   return *guard;
 }
 
-/// Takes `count` numbers: the state before. The Variable's own addition is atomic, also beside compiled functions.
-Tensor advance(const Dim& count, Where where) {
-  std::lock_guard lock(generator_guard());
-  Tensor step = multiply(In(tensor({std::int64_t{0}, std::int64_t{1}}), where), In(count, where));
-  return subtract(In(generator().assign_add(In(step, where), where), where), In(step, where));
-}
-
-/// Gives back what a failed draw took, unless others were drawn meanwhile. A trace that fails gives back by itself.
-void give_back(const Tensor& before, const Dim& count, Where where) {
-  if (current_trace()) return;
-  std::lock_guard lock(generator_guard());
-  std::vector<std::int64_t> now = generator().read(where).to_vector<std::int64_t>(),
-                            then = before.to_vector<std::int64_t>();
-  if (now[0] == then[0] && now[1] == then[1] + count.value(where)) generator().assign(before, where);
-}
-
-Tensor draw(const OpDef& row, const char* name, const Shape& shape, DType dtype, In first, In second, Where where) {
-  Frame frame(name, where);
-  RandomAttributes attributes{{shape.begin(), shape.end()}, dtype};
-  Tensor state = advance(shape.element_count(), where);
-  try {
-    return call(row, {In(state[0], where), In(state[1], where), first, second}, view_of(attributes));
-  } catch (...) {
-    give_back(state, shape.element_count(), where);
-    throw;
-  }
-}
-
-/// A parameter in the type that the row computes in.
-Tensor parameter(double value, DType dtype) {
-  return compute_type(floating_type(dtype)) == DType::f64 ? Tensor(value) : Tensor(static_cast<float>(value));
-}
-
-[[noreturn]] void refuse(const char* name, const std::string& what, Where where, const std::string& advice) {
-  throw UserError(error_text(text(name, ": ", what), where, advice));
-}
-
-}  // namespace
-
-constinit const OpDef uniform_row{.name = "uniform",
-                                  .kind = Kind::random,
-                                  .summary = "Uniform random numbers.",
-                                  .operands = operand_names,
-                                  .infer = [](InferCall& c) { infer_random(c, false); },
-                                  .lower = [](LowerCall& c) { lower_random(c, uniform_body(c.out().dtype)); },
-                                  .samples = samples_of_random};
-constinit const OpDef normal_row{.name = "normal",
-                                 .kind = Kind::random,
-                                 .summary = "Normal random numbers.",
-                                 .operands = operand_names,
-                                 .infer = [](InferCall& c) { infer_random(c, false); },
-                                 .lower = [](LowerCall& c) { lower_random(c, normal_body(c.out().dtype)); },
-                                 .samples = samples_of_normal};
-constinit const OpDef randint_row{.name = "randint",
-                                  .kind = Kind::random,
-                                  .summary = "Uniform random integers.",
-                                  .operands = operand_names,
-                                  .infer = [](InferCall& c) { infer_random(c, true); },
-                                  .lower = [](LowerCall& c) { lower_random(c, randint_body(c.out().dtype)); },
-                                  .samples = samples_of_randint};
-
-namespace {
+Tensor fresh_state(std::uint64_t seed) { return tensor({static_cast<std::int64_t>(seed), std::int64_t{0}}); }
 
 /// What next_initial_stream() counts. Beside the generator, under its lock.
 struct InitialStreams {
@@ -267,39 +392,123 @@ InitialStreams& initial_streams() {
 }
 
 /// One key for a pair: every bit of both reaches every bit (the finalizer of SplitMix64).
-std::int64_t mixed(random::StreamSeed stream) {
+std::uint64_t mixed(random::StreamSeed stream) {
   auto mix = [](std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
   };
-  return static_cast<std::int64_t>(
-      mix(mix(static_cast<std::uint64_t>(stream[0]) + 0x9E3779B97F4A7C15u) + static_cast<std::uint64_t>(stream[1])));
+  return mix(mix(static_cast<std::uint64_t>(stream[0]) + 0x9E3779B97F4A7C15u) + static_cast<std::uint64_t>(stream[1]));
 }
 
-Tensor draw_stateless(const OpDef& row, const char* name, const Shape& shape, random::StreamSeed stream, DType dtype,
-                      double first, double second, Where where) {
-  Frame frame(name, where);
-  RandomAttributes attributes{{shape.begin(), shape.end()}, dtype};
-  return call(row,
-              {In(Tensor(mixed(stream)), where), In(Tensor(std::int64_t{0}), where), In(parameter(first, dtype), where),
-               In(parameter(second, dtype), where)},
-              view_of(attributes));
-}
+/// Philox's words for new keys are never those of draws.
+constexpr std::uint32_t for_keys = 1;
 
-void check_uniform(const char* name, const random::UniformOptions& options, Where where) {
-  if (!(options.minval <= options.maxval))
-    refuse(name, text("minval ", options.minval, " is not below maxval ", options.maxval), where, "swap them");
-}
-void check_normal(const char* name, const random::NormalOptions& options, Where where) {
-  if (!(options.stddev >= 0))
-    refuse(name, text("stddev ", options.stddev, " is not 0 or more"), where, "a spread is not negative");
+std::uint64_t joined(std::uint32_t high, std::uint32_t low) { return std::uint64_t{high} << 32 | low; }
+
+void refuse_negative(int count, Where where) {
+  if (count < 0) refuse("random::split", text(count, " generators cannot be made"), where, "0 or more can");
 }
 
 }  // namespace
 
+// --- what draws share
+
+Reservation::Reservation(const random::Source& from, const Dim& count, Where where)
+    : state_(from.state_), count_(count), where_(where), exceptions_(std::uncaught_exceptions()) {
+  if (!state_.defined()) {
+    seed_ = Tensor(static_cast<std::int64_t>(mixed(from.stream_)));
+    counter_ = Tensor(std::int64_t{0});
+    return;
+  }
+  // The state before. The Variable's own addition is atomic, also beside compiled functions.
+  std::lock_guard lock(generator_guard());
+  Tensor step = multiply(In(tensor({std::int64_t{0}, std::int64_t{1}}), where), In(count_, where));
+  before_ = subtract(In(state_.assign_add(In(step, where), where), where), In(step, where));
+  seed_ = before_[0];
+  counter_ = before_[1];
+}
+
+/// Unless others were drawn meanwhile. A trace that fails gives back by itself.
+Reservation::~Reservation() {
+  if (std::uncaught_exceptions() == exceptions_ || !before_.defined() || current_trace()) return;
+  try {
+    std::lock_guard lock(generator_guard());
+    std::vector<std::int64_t> now = state_.read(where_).to_vector<std::int64_t>(),
+                              then = before_.to_vector<std::int64_t>();
+    if (now[0] == then[0] && now[1] == then[1] + count_.value(where_)) state_.assign(before_, where_);
+  } catch (const std::exception&) {
+    // The draw's own error is on its way; the numbers are lost.
+  }
+}
+
+Tensor Reservation::draw(const OpDef& row, const Shape& shape, std::initializer_list<In> parameters,
+                         AttributesView attributes) {
+  Tensor counter = begun_ ? add(In(counter_, where_), In(used_, where_)) : counter_;
+  skip(shape.element_count());
+  std::vector<In> operands = {In(seed_, where_), In(counter, where_)};
+  operands.insert(operands.end(), parameters.begin(), parameters.end());
+  return call(row, operands, attributes);
+}
+
+Tensor Reservation::uniform(const Shape& shape, DType type) {
+  RandomAttributes attributes{{shape.begin(), shape.end()}, type};
+  Tensor low = scalar_of(0, type), high = scalar_of(1, type);
+  return draw(uniform_row, shape, {In(low, where_), In(high, where_)}, view_of(attributes));
+}
+
+Tensor Reservation::normal(const Shape& shape, DType type) {
+  RandomAttributes attributes{{shape.begin(), shape.end()}, type};
+  Tensor mean = scalar_of(0, type), deviation = scalar_of(1, type);
+  return draw(normal_row, shape, {In(mean, where_), In(deviation, where_)}, view_of(attributes));
+}
+
+Tensor Reservation::bits(const Shape& shape) {
+  RandomAttributes attributes{{shape.begin(), shape.end()}, DType::i64};
+  return draw(random_bits_row, shape, {}, view_of(attributes));
+}
+
+void refuse(const char* name, const std::string& what, Where where, const std::string& advice) {
+  throw UserError(error_text(text(name, ": ", what), where, advice));
+}
+
+void check_number(const char* name, const char* parameter, const In& value, double low, double high, bool open,
+                  Where where) {
+  if (!value.is_number()) return;
+  double number = value.kind() == In::Kind::real ? value.real() : static_cast<double>(value.integer());
+  if (number >= low && number <= high && !(open && number == low)) return;
+  std::string range = std::isfinite(high) ? text(low, " to ", high)
+                      : open              ? text("above ", low)
+                                          : text(low, " or more");
+  refuse(name, text(parameter, " ", number, " is not ", std::isfinite(high) ? "in " : "", range), where,
+         "tensors are not looked at: where an element is out of range, the result is NaN");
+}
+
+DType drawn_type(const char* name, std::optional<DType> option, std::initializer_list<In> parameters, Where where) {
+  if (option) {
+    if (!is_floating(*option))
+      refuse(name, text("random numbers of ", *option, " do not exist here"), where, "choose a floating dtype");
+    return *option;
+  }
+  std::optional<DType> found;
+  for (const In& parameter : parameters) {
+    if (parameter.kind() != In::Kind::tensor || !parameter.tensor().defined()) continue;
+    const TensorNode& node = *parameter.tensor().node();
+    if (node.weak || !is_floating(node.dtype)) continue;
+    found = found ? promote(*found, node.dtype) : node.dtype;
+  }
+  return found.value_or(DType::f32);
+}
+
+Tensor fitted(const In& parameter, DType type, const Shape& shape) {
+  Tensor typed = cast(parameter, type);
+  return typed.rank() == 0 ? typed : broadcast_to(In(typed, parameter.where()), shape);
+}
+
+// --- generators that stand in for the process's
+
 RandomStream::RandomStream() : state_(std::make_unique<VariableState>()) {
-  const VariableState& of = state_of(generator());
+  const VariableState& of = state_of(random::default_generator().variable());
   state_->id = of.id;
   state_->name = of.name;
   state_->trainable = of.trainable;
@@ -309,11 +518,18 @@ RandomStream::RandomStream() : state_(std::make_unique<VariableState>()) {
 RandomStream::~RandomStream() = default;
 RandomStream::RandomStream(RandomStream&&) noexcept = default;
 
-RandomStream::Use::Use(RandomStream& stream, std::uint64_t seed) : generator_(state_of(generator()), *stream.state_) {
-  stream.state_->value = tensor({static_cast<std::int64_t>(seed), std::int64_t{0}});
+RandomStream::Use::Use(RandomStream& stream, std::uint64_t seed)
+    : generator_(state_of(random::default_generator().variable()), *stream.state_) {
+  stream.state_->value = fresh_state(seed);
 }
 
 namespace random {
+
+const Generator& default_generator() {
+  static const Generator* const one =
+      new Generator(Variable(zeros({2}, DType::i64), {.trainable = false, .name = "random_generator"}));
+  return *one;
+}
 
 void seed(std::uint64_t value) {
   if (const Trace* trace = current_trace())
@@ -323,46 +539,49 @@ void seed(std::uint64_t value) {
         "stateless_normal"));
   std::lock_guard lock(generator_guard());
   initial_streams() = {static_cast<std::int64_t>(value), 0};
-  generator().assign(tensor({static_cast<std::int64_t>(value), std::int64_t{0}}));
-}
-
-Tensor uniform(const Shape& shape, UniformOptions options, Where where) {
-  check_uniform("random::uniform", options, where);
-  return draw(uniform_row, "random::uniform", shape, options.dtype, In(parameter(options.minval, options.dtype), where),
-              In(parameter(options.maxval, options.dtype), where), where);
-}
-
-Tensor normal(const Shape& shape, NormalOptions options, Where where) {
-  check_normal("random::normal", options, where);
-  return draw(normal_row, "random::normal", shape, options.dtype, In(parameter(options.mean, options.dtype), where),
-              In(parameter(options.stddev, options.dtype), where), where);
-}
-
-Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options, Where where) {
-  if (low >= high) refuse("random::randint", text("low ", low, " is not below high ", high), where, "high is excluded");
-  if (is_integer(options.dtype) && (low < row(options.dtype).lowest || high - 1 > row(options.dtype).highest))
-    refuse("random::randint", text(low, " to ", high, " does not fit into ", options.dtype), where,
-           "choose a wider dtype");
-  return draw(randint_row, "random::randint", shape, options.dtype, In(Tensor(low), where), In(Tensor(high), where),
-              where);
-}
-
-Tensor stateless_uniform(const Shape& shape, StreamSeed stream, UniformOptions options, Where where) {
-  check_uniform("random::stateless_uniform", options, where);
-  return draw_stateless(uniform_row, "random::stateless_uniform", shape, stream, options.dtype, options.minval,
-                        options.maxval, where);
-}
-
-Tensor stateless_normal(const Shape& shape, StreamSeed stream, NormalOptions options, Where where) {
-  check_normal("random::stateless_normal", options, where);
-  return draw_stateless(normal_row, "random::stateless_normal", shape, stream, options.dtype, options.mean,
-                        options.stddev, where);
+  default_generator().variable().assign(fresh_state(value));
 }
 
 StreamSeed next_initial_stream() {
   std::lock_guard lock(generator_guard());
   InitialStreams& streams = initial_streams();
   return {streams.seed, streams.given++};
+}
+
+Generator::Generator(std::uint64_t seed, Where where)
+    : Source(Variable(fresh_state(seed), {.trainable = false, .name = "generator"}, where)) {}
+
+std::vector<Generator> Generator::split(int count, Where where) const {
+  refuse_negative(count, where);
+  if (const Trace* trace = current_trace())
+    throw TraceError(error_text(
+        text("Generator::split: '", trace->function(), "' is being traced, and its calls would not split anew"), where,
+        "split before the call, and use the generators in it"));
+  Tensor before;
+  {
+    std::lock_guard lock(generator_guard());
+    Tensor step = tensor({std::int64_t{0}, std::int64_t{count}});
+    before = subtract(In(state_.assign_add(In(step, where), where), where), In(step, where));
+  }
+  std::vector<std::int64_t> state = before.to_vector<std::int64_t>();
+  std::vector<Generator> out;
+  for (int i = 0; i < count; ++i) {
+    auto words = philox_words(static_cast<std::uint64_t>(state[1]) + static_cast<std::uint64_t>(i),
+                              static_cast<std::uint64_t>(state[0]), for_keys);
+    out.push_back(Generator(joined(words[0], words[1]), where));
+  }
+  return out;
+}
+
+std::vector<StreamSeed> split(StreamSeed stream, int count) {
+  refuse_negative(count, {});
+  std::vector<StreamSeed> out;
+  for (int i = 0; i < count; ++i) {
+    auto words = philox_words(static_cast<std::uint64_t>(i), mixed(stream), for_keys);
+    out.push_back(
+        {static_cast<std::int64_t>(joined(words[0], words[1])), static_cast<std::int64_t>(joined(words[2], words[3]))});
+  }
+  return out;
 }
 
 }  // namespace random

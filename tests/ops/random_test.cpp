@@ -5,7 +5,14 @@
 namespace stet::op_test {
 namespace {
 
-class Random : public OpTest {};
+class Random : public OpTest {
+ protected:
+  void TearDown() override {
+    set_thread_count(threads_before_);
+    OpTest::TearDown();
+  }
+  int threads_before_ = thread_count();
+};
 
 const OracleBlock& block_of(const std::string& header) {
   const OracleBlock* block = Oracle::instance().find(header);
@@ -44,6 +51,93 @@ TEST_F(Random, NormalIsBoxMuller) {
                     static_cast<double>(64 * unit_roundoff(dtype)))
             << dtype << " " << i;
     }
+}
+
+/// Sizes that no counter's numbers fill: the last elements are other counters' first numbers.
+TEST_F(Random, NormalOfOddSizes) {
+  for (std::uint64_t seed : seeds)
+    for (DType dtype : floating_dtypes) {
+      Values expected = block_of(text("random normal ", dtype, " ", seed, " 1 2 rest")).values("=");
+      random::seed(seed);
+      Values got = values_of(random::normal({7}, {.mean = 1, .stddev = 2, .dtype = dtype}));
+      ASSERT_EQ(got.size(), expected.size());
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(static_cast<double>(got[i]), static_cast<double>(expected[i]),
+                    static_cast<double>(64 * unit_roundoff(dtype)))
+            << dtype << " " << i;
+      for (std::int64_t size = 0; size < 20; ++size)
+        EXPECT_EQ(values_of(random::normal({size}, {.dtype = dtype})).size(), static_cast<std::size_t>(size));
+    }
+}
+
+/// SciPy's quantiles of the same words: f32 up to its rounding, f64 up to how close the fitted quantiles are.
+TEST_F(Random, GammaIsTheQuantileOfItsWords) {
+  for (std::uint64_t seed : seeds)
+    for (DType dtype : {DType::f32, DType::f64})
+      for (const char* name : {"0.01", "0.5", "3", "100000"}) {
+        const double alpha = std::stod(name);
+        Values expected = block_of(text("random gamma ", dtype, " ", seed, " ", name)).values("=");
+        random::seed(seed);
+        Values got = values_of(random::gamma({40}, alpha, {.dtype = dtype}));
+        ASSERT_EQ(got.size(), expected.size());
+        // Of small shapes, errors of the logarithm (up to 1600 here) are errors of the number.
+        double bound = dtype == DType::f32 ? (alpha < 0.1 ? 4e-4 : 4e-6) : 1e-7;
+        for (std::size_t i = 0; i < got.size(); ++i)
+          EXPECT_NEAR(static_cast<double>(got[i]), static_cast<double>(expected[i]),
+                      bound * static_cast<double>(expected[i]) + 1e-37)
+              << dtype << " " << alpha << " " << i;
+      }
+}
+
+/// All draws, with the bits of one thread on two.
+TEST_F(Random, SameBitsOnOneAndTwoThreads) {
+  const Dim count = 150'001;
+  Tensor alpha = full({count}, 1.7);
+  const std::function<Tensor(const random::Source&)> draws[] = {
+      [&](auto& g) { return g.uniform({count}, 0, alpha); },
+      [&](auto& g) { return g.normal({count}); },
+      [&](auto& g) { return g.normal({count}, {.dtype = DType::f64}); },
+      [&](auto& g) { return g.truncated_normal({count}); },
+      [&](auto& g) { return g.bits({count}); },
+      [&](auto& g) { return g.randint({count}, 0, 1000); },
+      [&](auto& g) { return g.bernoulli({count}, 0.3); },
+      [&](auto& g) { return g.gumbel({count}, 0, alpha); },
+      [&](auto& g) { return g.gamma({count}, alpha); },
+      [&](auto& g) { return g.beta({count}, alpha, alpha); },
+      [&](auto& g) {
+        return g.dirichlet({50'000, 3}, 0.5);
+      },
+      [&](auto& g) { return g.student_t({count}, alpha); },
+      [&](auto& g) { return g.poisson({count}, alpha * 20); },
+      [&](auto& g) { return g.permutation(count); },
+      [&](auto& g) {
+        return g.categorical(zeros({count / 10, 10}));
+      },
+      [&](auto& g) { return g.choice(alpha, 100'000, {.p = alpha}); },
+      [&](auto& g) {
+        return g.multinomial(100, reshape(alpha[range(0, 150'000)], {3000, 50}));
+      },
+  };
+  int number = 0;
+  for (const auto& draw : draws) {
+    set_thread_count(1);
+    Tensor alone = draw(random::Generator(3));
+    set_thread_count(2);
+    EXPECT_TRUE(same_bits(alone, draw(random::Generator(3)))) << "draw " << number++;
+  }
+}
+
+/// The two halves of a word are random, and narrower types are its low bits.
+TEST_F(Random, BitsAreUniform) {
+  std::vector<std::int64_t> words = random::Generator(1).bits({100'000}).to_vector<std::int64_t>();
+  std::vector<double> ones(64);
+  for (std::int64_t word : words)
+    for (std::size_t bit = 0; bit < 64; ++bit) ones[bit] += static_cast<double>(word >> bit & 1);
+  for (double count : ones) EXPECT_NEAR(count, 50'000, 5.5 * std::sqrt(25'000));
+  for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32})
+    EXPECT_TRUE(
+        same_bits(random::Generator(1).bits({100}, {.dtype = dtype}), cast(random::Generator(1).bits({100}), dtype)))
+        << dtype;
 }
 
 TEST_F(Random, RandintIsPhiloxExactly) {

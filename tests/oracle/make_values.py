@@ -808,8 +808,10 @@ def write_sample(out, line):
         result = np.argwhere(operand_arrays(operands, "bool")[0].astype(bool))
         out.append("shape " + ",".join(map(str, result.shape)))
         out.append(values_line("any", result))
-    elif row in ("uniform", "normal", "randint"):
+    elif row in ("uniform", "normal", "randint", "random_bits"):
         write_random_sample(out, row, operands, a)
+    elif row == "random_gamma":
+        write_gamma_sample(out, operands, a)
     else:
         for number, dtype in enumerate(groups(row)):
             result = np.asarray(computed(row, operand_arrays(operands, dtype), a))
@@ -926,10 +928,23 @@ def uniform(seed, counter, low, high, dtype):
     return value if value < high else rounded(low, dtype)
 
 
-def normal(seed, counter, mean, deviation, dtype):
-    w = words(seed, counter)
-    u, v = unit_interval(w[0], w[1], dtype), unit_interval(w[2], w[3], dtype)
-    return mean + deviation * math.sqrt(-2 * math.log1p(-u)) * math.cos(2 * math.pi * v)
+def normals(seed, counter, dtype):
+    """All that a counter gives: two in f64, otherwise four."""
+    w, width = words(seed, counter), 2 if compute_type(dtype) == "f64" else 1
+    uniforms = [unit_interval(w[i], w[(i + 1) % 4], dtype) for i in range(0, 4, width)]
+    for u, v in zip(uniforms[::2], uniforms[1::2]):
+        radius = math.sqrt(-2 * math.log1p(-u))
+        yield from (radius * math.cos(2 * math.pi * v), radius * math.sin(2 * math.pi * v))
+
+
+def normal(seed, counter, count, mean, deviation, dtype):
+    """The first numbers of all counters, then the second ones, …; what is left over is first numbers of others."""
+    each = 2 if compute_type(dtype) == "f64" else 4
+    whole = count // each
+    drawn_here = [list(normals(seed, counter + i, dtype)) for i in range(whole)]
+    values = [numbers[j] for j in range(each) for numbers in drawn_here]
+    values += [next(normals(seed, counter + whole + i, dtype)) for i in range(count % each)]
+    return [mean + deviation * value for value in values]
 
 
 def randint(seed, counter, low, high):
@@ -939,17 +954,51 @@ def randint(seed, counter, low, high):
     return low + offset
 
 
+def signed(w):
+    bits = w[0] << 32 | w[1]
+    return bits - 2**64 if bits >= 2**63 else bits
+
+
+def gamma(seed, counter, alpha, logarithm, dtype):
+    """By SciPy's quantile of the shape alpha + 8, and eight uniform factors. Each has a word, and in f64 another one, ten later."""
+    from scipy import special
+    alpha, w = abs(alpha), []
+    for block in range(5):
+        s, c = seed % 2**64, counter % 2**64
+        w += philox([c % 2**32, c >> 32, block, 0], [s % 2**32, s >> 32])
+    u = [unit_interval(w[i], w[10 + i], dtype) for i in range(10)]
+    z = math.sqrt(-2 * math.log1p(-u[0])) * math.cos(2 * math.pi * u[1])
+    tail = special.ndtr(-abs(z))
+    large = special.gammaincinv(alpha + 8, tail) if z < 0 else special.gammainccinv(alpha + 8, tail)
+    log_value = math.log(large) + sum(math.log1p(-u[2 + i]) / (alpha + i) for i in range(8))
+    return log_value if logarithm else math.exp(log_value)
+
+
+def write_gamma_sample(out, operands, a):
+    """f64 is not that close to its distribution: tests/ops/random_test.cpp has it."""
+    seed, counter = drawn(0, 0) % operands[0][1], drawn(0, 1) % operands[1][1]
+    alpha = operand_arrays(operands, "f32")[2]
+    values = [gamma(seed, counter + i, x, a["logarithm"], "f32") for i, x in enumerate(alpha.reshape(-1).tolist())]
+    out.append("shape " + ",".join(map(str, alpha.shape)))
+    out.append("f32 " + " ".join(written(v) for v in values))
+
+
 def write_random_sample(out, row, operands, a):
     seed, counter = drawn(0, 0) % operands[0][1], drawn(0, 1) % operands[1][1]
     count = math.prod(a["shape"])
     out.append("shape " + ",".join(map(str, a["shape"])))
-    if row == "randint":
+    if row == "random_bits":
+        name, values = "any", [signed(words(seed, counter + i)) for i in range(count)]
+    elif row == "randint":
         name, first, second = "any", drawn(0, 2) % operands[2][1], drawn(0, 3) % operands[3][1]
         values = [randint(seed, counter + i, first, second) for i in range(count)]
     else:
-        name, draw = a["dtype"], uniform if row == "uniform" else normal
+        name = a["dtype"]
         first, second = (drawn_element("", 0, k, name, 1) for k in (2, 3))
-        values = [draw(seed, counter + i, first, second, name) for i in range(count)]
+        if row == "uniform":
+            values = [uniform(seed, counter + i, first, second, name) for i in range(count)]
+        else:
+            values = normal(seed, counter, count, first, second, name)
     out.append(f"{name} " + " ".join(written(v) for v in values))
 
 
@@ -961,7 +1010,14 @@ def write_random(out):
             out.append(f"random uniform {dtype} {seed} -2.5 7")
             out.append("= " + " ".join(written(uniform(seed, i, -2.5, 7.0, dtype)) for i in range(40)))
             out.append(f"random normal {dtype} {seed} 1 2")
-            out.append("= " + " ".join(written(normal(seed, i, 1.0, 2.0, dtype)) for i in range(40)))
+            out.append("= " + " ".join(written(v) for v in normal(seed, 0, 40, 1.0, 2.0, dtype)))
+            out.append(f"random normal {dtype} {seed} 1 2 rest")
+            out.append("= " + " ".join(written(v) for v in normal(seed, 0, 7, 1.0, 2.0, dtype)))
+        for dtype in ("f32", "f64"):
+            for name in ("0.01", "0.5", "3", "100000"):
+                out.append(f"random gamma {dtype} {seed} {name}")
+                alpha = rounded(float(name), dtype)
+                out.append("= " + " ".join(written(gamma(seed, i, alpha, False, dtype)) for i in range(40)))
         for low, high in ((0, 10), (-128, 128), (-(2**40), 2**40), (0, 2**31), (5, 6), (-(2**63), 2**63 - 1), (-(2**63), 0)):
             out.append(f"random randint i64 {seed} {low} {high}")
             out.append("= " + " ".join(str(randint(seed, i, low, high)) for i in range(40)))
