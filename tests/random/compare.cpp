@@ -11,7 +11,7 @@ namespace {
 
 /// Operations whose order of summation may be another one when fused, or that multiply rounding errors.
 bool sums(const Block& block) {
-  static const std::set<std::string> rows{"sum",         "mean",    "prod",       "matmul",    "conv2d",
+  static const std::set<std::string> rows{"sum",         "mean",    "prod",       "matmul",    "conv",
                                           "scatter_add", "softmax", "layer_norm", "fill_with", "sparse_cross_entropy"};
   for (const Statement& s : block.statements) {
     if (s.kind == Statement::gradient || s.kind == Statement::layer || s.kind == Statement::call) return true;

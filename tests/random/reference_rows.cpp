@@ -474,7 +474,7 @@ const std::map<std::string, Evaluate>& index_and_product_rows() {
          return out;
        }},
       {"matmul", [](const Statement& s, In in, const Sizes&) { return matmul(s, in[0], in[1]); }},
-      {"conv2d", [](const Statement&, In in, const Sizes&) { return conv2d(in[0], in[1]); }},
+      {"conv", [](const Statement&, In in, const Sizes&) { return conv2d(in[0], in[1]); }},
       {"nonzero",
        [](const Statement&, In in, const Sizes&) {
          Array out = shaped(Array{}, {0});

@@ -390,7 +390,7 @@ std::vector<Row> reduce_rows() {
   }
   , RUN { return matmul(o.in[0], o.in[1], {.transpose_b = o.number(0) != 0}) * 0.125; }
   });
-  out.push_back({"conv2d",
+  out.push_back({"conv",
                  PROPOSE {
                    int x = b.pick([&](int id) {
   return b.real(id) && b.rank(id) == 3 && b.bound(id) < 12; });
@@ -695,7 +695,10 @@ std::vector<Row> reduce_rows() {
         "cholesky",       "triangular_solve", "solve",          "lu",
         "det",            "slogdet",         "adjugate",        "qr",
         "qr_complete",    "svd",             "svd_full",        "svdvals",
-        "eigh",           "eigvalsh",        "pinv"};
+        "eigh",           "eigvalsh",        "pinv",           "conv_input",
+        "conv_filter",    "max_pool",        "pool_pick",      "pool_place",
+        "average_pool",   "pool_spread",     "extract_patches", "random_bits",
+        "random_gamma"};
     auto look = [&](const char* name) {
       if (std::find(later.begin(), later.end(), name) != later.end()) return;
       for (const Row& r : rows())
