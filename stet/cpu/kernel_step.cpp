@@ -1,6 +1,5 @@
 #include "stet/cpu/kernel_step.h"
 
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/cpu/cache_size.h"
 #include "stet/runtime/buffer.h"
 #include "stet/runtime/parallel.h"
 
@@ -21,15 +21,6 @@ constexpr std::size_t most_buffers = 16;
 /// and gives threads something to share.
 /// Down columns the blocks are shorter: each row of a matrix may lie in a page of its own.
 constexpr std::int64_t row_block = 32768, column_block = 512;
-
-std::int64_t last_level_cache() {
-  static const std::int64_t bytes = [] {
-    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (size <= 0) size = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return std::int64_t{size > 0 ? size : 32 << 20};
-  }();
-  return bytes;
-}
 
 std::atomic<std::int64_t> streaming_bytes{0};
 

@@ -1,6 +1,5 @@
 #include "stet/cpu/scan.h"
 
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/cpu/cache_size.h"
 #include "stet/ir/expand_math.h"
 #include "stet/runtime/buffer.h"
 #include "stet/runtime/kernel_abi.h"
@@ -44,15 +44,6 @@ void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
-}
-
-Count last_level_cache() {
-  static const Count bytes = [] {
-    long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    if (size <= 0) size = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return Count{size > 0 ? size : 32 << 20};
-  }();
-  return bytes;
 }
 
 /// How a call of certain sizes is cut. A line is a line of the axis, or a strip of columns next to each other.
