@@ -126,6 +126,7 @@ class STET_API SymbolScope {
   std::span<const Fact> facts() const { return facts_; }
   /// Relations to be checked when their symbols are bound: at launch, or of late symbols when their op has run.
   std::span<const SizeCheck> checks() const { return checks_; }
+  bool has_check(const Fact&) const;
 
  protected:
   /// Adds what is not there yet.
@@ -144,10 +145,24 @@ class STET_API SymbolScope {
   mutable std::shared_ptr<Knowledge> knowledge_;  // what prove() made of facts_ and checks_
 };
 
+/// Checks belong to the op that needs them, and are tested where it runs. One that is stated outside of any op, by a
+/// composite or a layer, would be believed and never tested: whoever records the trace gives it an op of its own.
+class STET_API CheckCarrier {
+ public:
+  /// Whether what is stated now is stated outside of any op.
+  virtual bool takes_checks() const = 0;
+  virtual void carry(const SizeCheck&) = 0;
+
+ protected:
+  ~CheckCarrier() = default;
+};
+
 /// Records what it is asked: the scope of traces and of the eager path.
 class STET_API RecordingScope : public SymbolScope {
  public:
   using SymbolScope::SymbolScope;
+  /// Null: all checks stay with the scope.
+  void set_carrier(CheckCarrier* carrier) { carrier_ = carrier; }
   bool require(const Dim&, Relation, const Dim&, const Reason&) override;
   bool check(const Dim&, Relation, const Dim&, const Reason&, const SizedText& problem,
              const SizedText& advice) override;
@@ -158,11 +173,14 @@ class STET_API RecordingScope : public SymbolScope {
   void keep_checks(std::size_t count) { drop_checks_from(count); }
   /// A check that was dropped holds again.
   void know_check(SizeCheck check) { add_check(std::move(check)); }
+  /// States a check as it is.
+  void state(SizeCheck check);
   /// From here on host code may not decide by sizes or read them (TraceError): they were declared to be unknown.
   void declare_unknown() { declared_unknown_ = true; }
 
  private:
   bool declared_unknown_ = false;
+  CheckCarrier* carrier_ = nullptr;
   /// Facts are about sizes that exist: a divisor is not 0.
   void require_divisors(const Dim&, const Reason&);
 };

@@ -137,12 +137,15 @@ void SymbolScope::add_fact(Fact fact) {
   facts_.push_back(std::move(fact));
 }
 
+bool SymbolScope::has_check(const Fact& fact) const {
+  return is_there(checks_, check_places_, hash_of(fact), fact,
+                  [](const SizeCheck& one) -> const Fact& { return one.fact; });
+}
+
 void SymbolScope::add_check(SizeCheck check) {
-  const std::size_t hash = hash_of(check.fact);
-  if (is_there(checks_, check_places_, hash, check.fact, [](const SizeCheck& one) -> const Fact& { return one.fact; }))
-    return;
+  if (has_check(check.fact)) return;
   keep_reason(check.fact);
-  check_places_.emplace(hash, checks_.size());
+  check_places_.emplace(hash_of(check.fact), checks_.size());
   checks_.push_back(std::move(check));
 }
 
@@ -196,17 +199,29 @@ void ensure_open(const SymbolScope& scope, const Dim& left, const Dim& right, Wh
 
 }  // namespace
 
+void RecordingScope::state(SizeCheck check) {
+  if (carrier_ && carrier_->takes_checks())
+    carrier_->carry(check);
+  else
+    add_check(std::move(check));
+}
+
 bool RecordingScope::require(const Dim& left, Relation relation, const Dim& right, const Reason& given) {
   const Proof proof = prove(left, relation, right);
-  if (proof != Proof::unknown) return proof == Proof::yes;
+  if (proof == Proof::no) return false;
+  const std::optional<std::int64_t> left_hint = left.hint(), right_hint = right.hint();
+  const bool late = !left_hint || !right_hint;
+  // By form: which checks are carried must not depend on what was learned elsewhere before.
+  const bool carried =
+      late && carrier_ && carrier_->takes_checks() && prove_by_form(left, relation, right) != Proof::yes;
+  if (proof == Proof::yes && !carried) return true;
   const Reason reason = with_line(given, left, right);
   ensure_open(*this, left, right, reason.where);
-  const std::optional<std::int64_t> left_hint = left.hint(), right_hint = right.hint();
-  if (!left_hint || !right_hint) {
+  if (late) {
     const char* misfit = relation == Relation::equal ? " do not agree" : " do not fit";
-    add_check({{left, relation, right, reason},
-               sized_text(reason.what, reason.what.empty() ? "" : ": ", "sizes ", left, " and ", right, misfit),
-               "one of them depends on values; traced code repeats only sizes of 1 that it knows of beforehand"});
+    state({{left, relation, right, reason},
+           sized_text(reason.what, reason.what.empty() ? "" : ": ", "sizes ", left, " and ", right, misfit),
+           "one of them depends on values; traced code repeats only sizes of 1 that it knows of beforehand"});
     return true;
   }
   if (stet::holds(*left_hint, relation, *right_hint)) {
@@ -224,10 +239,9 @@ bool RecordingScope::check(const Dim& left, Relation relation, const Dim& right,
   const Reason reason = with_line(given, left, right);
   ensure_open(*this, left, right, reason.where);
   const Fact fact{left, relation, right, reason};
-  add_check(
-      {fact,
-       problem.text.empty() ? SizedText(text(reason.what, ": ", fact, " does not hold for these sizes")) : problem,
-       advice});
+  state({fact,
+         problem.text.empty() ? SizedText(text(reason.what, ": ", fact, " does not hold for these sizes")) : problem,
+         advice});
   return true;
 }
 

@@ -65,16 +65,36 @@ OpenTrace::~OpenTrace() {
   running_trace() = running_;
 }
 
+class Trace::Carrier final : public CheckCarrier {
+ public:
+  explicit Carrier(Trace& trace) : trace_(trace) {}
+  bool takes_checks() const override { return !trace_.applying_; }
+  void carry(const SizeCheck& check) override {
+    const Fact& fact = check.fact;
+    NeedAttributes need{fact.left,        fact.relation, fact.right,   fact.reason.asker,
+                        fact.reason.what, check.problem, check.advice, check.sizes};
+    trace_.append(need_row, {}, Attributes(view_of(need)), fact.reason.where);
+  }
+
+ private:
+  Trace& trace_;
+};
+
 Trace::Trace(std::string function, bool yes_first)
     : life_(std::make_shared<TraceLife>()),
       symbols_(std::make_shared<RecordingScope>(function)),
+      carrier_(std::make_unique<Carrier>(*this)),
       yes_first_(yes_first) {
   life_->trace = this;
   life_->function = std::move(function);
   graph.scope = symbols_;
+  symbols_->set_carrier(carrier_.get());
 }
 
-Trace::~Trace() { life_->trace = nullptr; }
+Trace::~Trace() {
+  symbols_->set_carrier(nullptr);
+  life_->trace = nullptr;
+}
 
 void Trace::note_created(const Variable& variable, Where where) {
   if (!may_create)
@@ -243,13 +263,21 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
       return again;
     }
   std::size_t before = graph.checks.size(), known = symbols_->checks().size();
-  ValueId id = graph.add_call(op, std::move(inputs), std::move(attributes), where);
+  struct Applying {
+    explicit Applying(bool& flag) : flag(flag) { flag = true; }
+    ~Applying() { flag = false; }
+    bool& flag;
+  };
+  ValueId id = [&] {
+    Applying applying(applying_);
+    return graph.add_call(op, std::move(inputs), std::move(attributes), where);
+  }();
   known = graph.checks.size() - (symbols_->checks().size() - known);
   if (graph.checks.size() > before) checks_of_[id] = {before, known, graph.checks.size()};
   // When a check fails, a whole program has run so far: the message says which op it was.
   graph.nodes[static_cast<std::size_t>(id)].caller = frame_caller();
   for (std::size_t i = before; i < graph.checks.size(); ++i) {
-    graph.checks[i].op = op_text(frame_caller(), op.name);
+    graph.checks[i].op = &op == &need_row ? graph.checks[i].fact.reason.asker : op_text(frame_caller(), op.name);
     graph.checks[i].where = where;
   }
   if (innermost_) innermost_->add({.kind = PathItem::node, .id = id});
@@ -339,7 +367,7 @@ class Replay {
     if (graph_.raises) std::rethrow_exception(graph_.raises);
     for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.nodes[id];
-      if (node.op == &input_row) continue;
+      if (node.op == &input_row || node.op == &need_row) continue;
       if (node.op == &alias_row)
         values_[id] = alias_of(node);
       else if (node.op == &part_row)
@@ -352,19 +380,29 @@ class Replay {
         values_[id] = value_of(node);
       if (node.op->kind == Kind::late && node.results.size() == 1) learn_sizes(node.type(), values_[id]);
     }
-    test_late_sizes();
+    state_checks();
     std::vector<Tensor> out;
     for (ValueId id : graph_.results) out.push_back(at(id));
     return out;
   }
 
  private:
-  /// Ops check the sizes that they are called with; these are of ops that nobody needs.
-  void test_late_sizes() const {
+  /// Ops check the sizes that they are called with; these are of ops that nobody needs, and of none.
+  void state_checks() const {
     Bindings known;
     for (std::size_t i = 0; i < sizes_.size(); ++i)
       if (sizes_[i].is_constant()) known.bind(static_cast<int>(i), sizes_[i].constant());
-    for (const SizeCheck& check : graph_.checks) test_if_known(check, known);
+    for (const SizeCheck& check : graph_.checks) {
+      if (test_if_known(check, known)) continue;
+      SizeCheck here = check;
+      here.fact.left = check.fact.left.substitute(sizes_);
+      here.fact.right = check.fact.right.substitute(sizes_);
+      for (Dim& size : here.sizes) size = size.substitute(sizes_);
+      Trace* trace = current_trace();
+      if (trace && !trace->symbols().has_check(here.fact) &&
+          prove_by_form(here.fact.left, here.fact.relation, here.fact.right) != Proof::yes)
+        trace->symbols().state(here);
+    }
   }
 
   const Tensor& at(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }

@@ -163,6 +163,9 @@ class Trace {
 
   std::shared_ptr<TraceLife> life_;
   std::shared_ptr<RecordingScope> symbols_;
+  class Carrier;  // of checks that no op has: each gets a node, which stands on the path where it was stated
+  std::unique_ptr<Carrier> carrier_;
+  bool applying_ = false;  // an op to its operands: what is stated meanwhile is the op's
   const bool yes_first_;
   ForkScope* innermost_ = nullptr;
   struct CheckRange {

@@ -21,6 +21,18 @@ constinit const OpDef size_row{
       }
       call.result(DType::i64, Shape());
     }};
+constinit const OpDef need_row{
+    .name = "need",
+    .kind = Kind::structure,
+    .summary = "A relation of sizes that must hold where this stands; nobody uses its value.",
+    .infer = [](InferCall& call) {
+      const auto& need = call.attributes<NeedAttributes>();
+      SizedText problem(need.problem);
+      problem.sizes = need.sizes;  // those of the advice follow
+      call.scope->check(need.left, need.relation, need.right, {need.asker.c_str(), need.what, call.where()}, problem,
+                        SizedText(need.advice));
+      call.result(DType::i64, Shape());
+    }};
 constinit const OpDef alias_row{
     .name = "alias", .kind = Kind::structure, .summary = "Another name for a value.", .infer = [](InferCall& call) {
       call.result(call.dtype(0), call.shape(0));

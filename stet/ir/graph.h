@@ -107,6 +107,15 @@ struct SizeAttributes {
   DType dtype = DType::i64;
   STET_ATTRIBUTES(size, dtype)
 };
+/// A check that was stated outside of any op (see CheckCarrier): each "{}" in the texts stands for one of `sizes`.
+struct NeedAttributes {
+  Dim left = 0;
+  Relation relation = Relation::equal;
+  Dim right = 0;
+  std::string asker, what, problem, advice;
+  std::vector<Dim> sizes;
+  STET_ATTRIBUTES(left, relation, right, asker, what, problem, advice, sizes)
+};
 /// A map: the body's operands are the node's inputs; loop i of the body is axis i of the result.
 struct MapAttributes {
   Expr body;
@@ -170,7 +179,7 @@ struct AliasAttributes {
 };
 
 /// The rows of kind structure, and the rows of maps that have no row of their own (derivatives, fused chains).
-extern const OpDef input_row, constant_row, part_row, size_row, alias_row, map_row, maps_row;
+extern const OpDef input_row, constant_row, part_row, size_row, need_row, alias_row, map_row, maps_row;
 /// The one row of kind branch.
 extern const OpDef cond_row;
 

@@ -84,6 +84,7 @@ class InferCall {
   void require(bool condition, const std::string& problem, const std::string& advice = {}) const {
     if (!condition) throw Problem(problem, advice);
   }
+  Where where() const { return where_; }
   Reason reason(std::string what) const { return {op_, std::move(what), where_}; }
   /// A size known only when the op has run.
   Dim late(const char* name, const Dim& upper_bound);
