@@ -88,7 +88,8 @@ void lower_gather(LowerCall& call) {
   for (int k = 0; k < more; ++k) index_loops.push_back(axis + k);
   for (int k = 0; k < all.rank(); ++k) all_loops.push_back(k);
   std::size_t loops = kernel.loops.size();
-  kernel.operands = {LowerCall::access(call.place(1), indices.dtype, index_loops, loops),
+  // Dense: an index that is out of range is named by its position among them.
+  kernel.operands = {LowerCall::access(call.dense(1), indices.dtype, index_loops, loops),
                      indexed_access(call, x_loops, axis, loops)};
   kernel.body = operand(1, x.dtype);
   kernel.result = LowerCall::access(call.result(), x.dtype, all_loops, loops);
@@ -122,7 +123,7 @@ void lower_take_along_axis(LowerCall& call) {
     loops_of_indices.push_back(k);
   }
   std::size_t loops = kernel.loops.size();
-  kernel.operands = {LowerCall::access(call.place(1), call.in(1).dtype, loops_of_indices, loops),
+  kernel.operands = {LowerCall::access(call.dense(1), call.in(1).dtype, loops_of_indices, loops),
                      indexed_access(call, x_loops, axis, loops)};
   kernel.body = operand(1, x.dtype);
   kernel.result = LowerCall::access(call.result(), x.dtype, loops_of_indices, loops);

@@ -48,6 +48,16 @@ TEST(RunTimeMessages, LabelsOfSeveralAxesHaveAFlatPosition) {
   EXPECT_CONTAINS(error_of([&] { f(labels, logits); }), what);
 }
 
+TEST(RunTimeMessages, PositionsAreThoseOfTheTensorNotOfItsMemory) {
+  Tensor places = tensor({0, 9, 1, 9, 5, 9, 9, 9}), x = ones({4});
+  Tensor odd = places[range(0, 8, 2)];  // 0 1 5 9
+  std::string what = "'indices' holds index 5 at position 2, out of range: allowed are 0 to 3";
+  EXPECT_CONTAINS(error_of([&] { gather(x, odd); }), what);
+  EXPECT_CONTAINS(error_of([&] { take_along_axis(x, odd, 0); }), what);
+  Function f = function("f(x, i)", [](Tensor v, Tensor i) { return gather(v, i[range(0, 8, 2)]); });
+  EXPECT_CONTAINS(error_of([&] { f(x, places); }), what);
+}
+
 TEST(RunTimeMessages, InFitTheLossAndTheLineOfFitAreNamed) {
   keras::Sequential model{keras::Input({2}), keras::Dense(3)};
   for (bool eagerly : {false, true}) {
