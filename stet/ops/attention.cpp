@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "stet/core/tape.h"
-#include "stet/ops/composite_call.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -48,7 +48,7 @@ Tensor not_after(const Dim& queries, const Dim& keys) {
   return greater_equal(expand_dims(arange(queries), 1), arange(keys));
 }
 
-void check_attention(const CompositeCall& call, const AttentionOptions& options) {
+void check_attention(const Composite& call, const AttentionOptions& options) {
   static constexpr const char* names[] = {"query", "key", "value"};
   for (std::size_t i : {0, 1, 2}) {
     call.require(call[i].rank() >= 2, text("'", names[i], "' has rank ", call[i].rank(), ", not 2 or more"),
@@ -70,7 +70,7 @@ void check_attention(const CompositeCall& call, const AttentionOptions& options)
 }  // namespace
 
 Tensor masked_softmax(In x, In mask, int axis) {
-  CompositeCall call("masked_softmax", {"x", "mask"}, {x, mask});
+  Composite call("masked_softmax", {"x", "mask"}, {x, mask});
   call.require(call[1].dtype() == DType::bool_, text("the mask is ", call[1].dtype(), ", not bool"),
                "mask != 0 keeps what is not zero");
   Tensor kept = where(call[1], widened(call[0]), -infinity);
@@ -78,7 +78,7 @@ Tensor masked_softmax(In x, In mask, int axis) {
 }
 
 Tensor scaled_dot_product_attention(In query, In key, In value, const AttentionOptions& options) {
-  CompositeCall call("scaled_dot_product_attention", {"query", "key", "value"}, {query, key, value});
+  Composite call("scaled_dot_product_attention", {"query", "key", "value"}, {query, key, value});
   check_attention(call, options);
   Tensor q = widened(call[0]), k = widened(call[1]), v = widened(call[2]);
   // The queries are scaled, of which there are fewer elements than of scores.

@@ -3,7 +3,7 @@
 #include <functional>
 #include <limits>
 
-#include "stet/ops/composite_call.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -101,7 +101,7 @@ void for_each_slice(const Tensor& x, std::int64_t count, const std::function<voi
   for_each_slice(part(half, count - half), count - half, step);
 }
 
-void check_ctc(const CompositeCall& call) {
+void check_ctc(const Composite& call) {
   static constexpr const char* names[] = {"log_probs", "labels", "input_lengths", "label_lengths"};
   static constexpr int ranks[] = {3, 2, 1, 1};
   const char* shapes =
@@ -120,8 +120,8 @@ void check_ctc(const CompositeCall& call) {
 }  // namespace
 
 Tensor ctc_loss(In log_probs, In labels, In input_lengths, In label_lengths, CtcOptions options) {
-  CompositeCall call("ctc_loss", {"log_probs", "labels", "input_lengths", "label_lengths"},
-                     {log_probs, labels, input_lengths, label_lengths}, &label_words);
+  Composite call("ctc_loss", {"log_probs", "labels", "input_lengths", "label_lengths"},
+                 {log_probs, labels, input_lengths, label_lengths}, &label_words);
   check_ctc(call);
   Tensor log_p = widened(call[0]);
   const DType dtype = log_p.dtype();

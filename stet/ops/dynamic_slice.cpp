@@ -3,6 +3,7 @@
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
+#include "stet/ops/composite.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/table.h"
@@ -129,11 +130,6 @@ void lower_update(LowerCall& call) {
   copy_block(call, begin, call.result(), x.shape, call.dense(1), block, x.dtype, true);
 }
 
-std::vector<Dim> sizes_of(const Tensor& x) {
-  Shape shape = x.shape();
-  return {shape.begin(), shape.end()};
-}
-
 }  // namespace
 
 constinit const OpDef dynamic_slice_row{
@@ -173,7 +169,7 @@ constinit const OpDef dynamic_update_slice_row{
     .gradient =
         [](GradientCall& g) {
           if (g.wants(0)) g.set(0, dynamic_update_slice(g.d(), zeros_like(g.in(1)), g.in(2)));
-          if (g.wants(1)) g.set(1, dynamic_slice(g.d(), g.in(2), sizes_of(g.in(1))));
+          if (g.wants(1)) g.set(1, dynamic_slice(g.d(), g.in(2), dims_of(g.in(1).shape())));
         },
     .samples =
         [](SampleList& s) {

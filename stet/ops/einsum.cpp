@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "stet/ops/composite_operands.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -430,7 +430,7 @@ class Sum {
 Tensor einsum(std::string_view given, const std::vector<Tensor>& operands, Where line) {
   std::vector<In> inputs;
   for (const Tensor& operand : operands) inputs.emplace_back(operand, line);
-  Composite call("einsum", operand_names, std::move(inputs), line);
+  Composite call("einsum", {std::begin(operand_names), std::end(operand_names)}, std::move(inputs), line);
   const Equation equation = equation_of(call, given);
   return Sum(call, equation, operands).value();
 }

@@ -207,7 +207,6 @@ Selection select(const TensorNode& node, const std::vector<Index>& entries, Wher
 /// stood if they are neighbours, otherwise in front.
 Tensor choose(Tensor x, const Selection& by) {
   std::vector<Tensor> checked;
-  Tensor together;
   for (std::size_t i = 0; i < by.chosen_by.size(); ++i) {
     // A position that does not exist is refused here, even if together they name an element.
     Dim extent = by.whole[by.chosen_from[i]];

@@ -9,6 +9,8 @@
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ir/graph.h"
+#include "stet/ops/axis.h"
+#include "stet/ops/composite.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
 #include "stet/ops/slice.h"
@@ -77,8 +79,6 @@ struct ConcatAttributes {
   int axis = 0;
   STET_ATTRIBUTES(axis)
 };
-
-std::vector<Dim> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 Tensor call_reshape(const In& x, std::vector<Dim> shape) {
   ReshapeAttributes attributes{std::move(shape)};
@@ -465,12 +465,6 @@ Tensor reshape(In x, const std::vector<Dim>& shape) { return call_reshape(x, sha
 Tensor reshape(In x, const Shape& shape) { return call_reshape(x, dims_of(shape)); }
 
 namespace {
-[[noreturn]] void fail(const OpDef& row, const In& x, const Problem& problem) {
-  throw_user_error(row.name, row.operands, {&x, 1}, problem, frame_name() ? frame_where() : x.where());
-}
-}  // namespace
-
-namespace {
 /// Axes as attributes hold them. Beyond 32 bits they are out of range, not cut to what may be an axis.
 std::vector<int> narrowed(const OpDef& row, const In& x, const Axes& axes) {
   std::vector<int> out;
@@ -479,7 +473,7 @@ std::vector<int> narrowed(const OpDef& row, const In& x, const Axes& axes) {
       try {
         normalize_axis(axis, x.rank());
       } catch (const Problem& problem) {
-        fail(row, x, problem);
+        fail(row, {&x, 1}, problem);
       }
     }
     out.push_back(static_cast<int>(axis));
@@ -543,7 +537,7 @@ Tensor expand_dims(In x, int axis) {
   try {
     at = normalize_axis(axis, rank + 1);
   } catch (const Problem& problem) {
-    fail(reshape_row, x, problem);
+    fail(reshape_row, {&x, 1}, problem);
   }
   std::vector<Dim> sizes =
       x.kind() == In::Kind::tensor && x.tensor().defined() ? dims_of(x.tensor().shape()) : std::vector<Dim>();
@@ -575,7 +569,7 @@ Tensor squeeze(In x, const Axes& axes) {
                       "squeeze only axes of size 1");
     }
   } catch (const Problem& problem) {
-    fail(reshape_row, x, problem);
+    fail(reshape_row, {&x, 1}, problem);
   }
   return call_reshape(x, sizes);
 }

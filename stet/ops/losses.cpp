@@ -3,7 +3,7 @@
 // 0, and its derivatives too.
 #include <limits>
 
-#include "stet/ops/composite_call.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -81,7 +81,7 @@ class LossCall {
   Tensor labels, predictions;
 
  private:
-  CompositeCall call_;
+  Composite call_;
 };
 
 void require_smoothing(const auto& call, double smoothing) {
@@ -122,8 +122,8 @@ Expr huber_loss(Expr e, double delta) {
 
 Tensor sparse_cross_entropy(In labels, In logits, CrossEntropyOptions options) {
   const bool one_axis = labels.kind() == In::Kind::tensor && labels.tensor().defined() && labels.tensor().rank() == 1;
-  CompositeCall call("sparse_cross_entropy", {"labels", "logits"}, {labels, logits},
-                     one_axis ? &label_of_sample : &label_of_many);
+  Composite call("sparse_cross_entropy", {"labels", "logits"}, {labels, logits},
+                 one_axis ? &label_of_sample : &label_of_many);
   for (const In& operand : {labels, logits})
     call.require(operand.kind() == In::Kind::tensor, "labels and logits must be tensors");
   const Tensor &y = call[0], &z = call[1];

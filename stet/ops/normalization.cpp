@@ -1,5 +1,5 @@
 // Normalisations: functions of ops. f16 and bf16 are computed in f32; results have the type of `x`.
-#include "stet/ops/composite_call.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -70,9 +70,7 @@ Tensor unit_length(const Tensor& x, const Axes& axes, double epsilon) {
 }
 
 /// In the type of operand 0, where it is a floating one.
-Tensor finished(const CompositeCall& call, const Tensor& result) {
-  return in_type(result, floating_type(call[0].dtype()));
-}
+Tensor finished(const Composite& call, const Tensor& result) { return in_type(result, floating_type(call[0].dtype())); }
 
 }  // namespace
 
@@ -84,25 +82,25 @@ Tensor layer_norm(In x, In gamma, In beta, LayerNormOptions options) {
 }
 
 Tensor rms_norm(In x, In gamma, RmsNormOptions options) {
-  CompositeCall call("rms_norm", {"x", "gamma"}, {x, gamma});
+  Composite call("rms_norm", {"x", "gamma"}, {x, gamma});
   Tensor wide = widened(call[0]);
   return finished(call, wide * rsqrt(mean(square(wide), -1, keep) + options.epsilon) * call[1]);
 }
 
 Tensor batch_norm(In x, In mean, In variance, BatchNormOptions options) {
-  CompositeCall call("batch_norm", {"x", "mean", "variance"}, {x, mean, variance});
+  Composite call("batch_norm", {"x", "mean", "variance"}, {x, mean, variance});
   return finished(call, (widened(call[0]) - call[1]) * rsqrt(widened(call[2]) + options.epsilon));
 }
 
 Tensor batch_norm(In x, In mean, In variance, In offset, In scale, BatchNormOptions options) {
-  CompositeCall call("batch_norm", {"x", "mean", "variance", "offset", "scale"}, {x, mean, variance, offset, scale});
+  Composite call("batch_norm", {"x", "mean", "variance", "offset", "scale"}, {x, mean, variance, offset, scale});
   // One factor and one difference per channel: x itself is read by a product and a sum.
   Tensor factor = rsqrt(widened(call[2]) + options.epsilon) * call[4];
   return finished(call, (widened(call[0]) - call[1]) * factor + call[3]);
 }
 
 std::pair<Tensor, Tensor> batch_statistics(In x, int axis) {
-  CompositeCall call("batch_statistics", {"x"}, {x});
+  Composite call("batch_statistics", {"x"}, {x});
   const int channels = call.axes(0, axis)[0], rank = call[0].rank();
   std::vector<int> others;
   for (int k = 0; k < rank; ++k)
@@ -111,7 +109,7 @@ std::pair<Tensor, Tensor> batch_statistics(In x, int axis) {
 }
 
 Tensor group_norm(In x, std::int64_t groups, In gamma, In beta, GroupNormOptions options) {
-  CompositeCall call("group_norm", {"x", "gamma", "beta"}, {x, gamma, beta});
+  Composite call("group_norm", {"x", "gamma", "beta"}, {x, gamma, beta});
   call.require(call[0].rank() >= 2, text("'x' has rank ", call[0].rank(), ", not 2 or more"),
                "it is [batch, ..., channels]");
   call.require(groups > 0, text("there are ", groups, " groups"), "give at least one");
@@ -129,7 +127,7 @@ Tensor group_norm(In x, std::int64_t groups, In gamma, In beta, GroupNormOptions
 }
 
 Tensor instance_norm(In x, In gamma, In beta, GroupNormOptions options) {
-  CompositeCall call("instance_norm", {"x", "gamma", "beta"}, {x, gamma, beta});
+  Composite call("instance_norm", {"x", "gamma", "beta"}, {x, gamma, beta});
   call.require(call[0].rank() >= 3, text("'x' has rank ", call[0].rank(), ", not 3 or more"),
                "it is [batch, ..., channels]");
   std::vector<int> between;
@@ -138,12 +136,12 @@ Tensor instance_norm(In x, In gamma, In beta, GroupNormOptions options) {
 }
 
 Tensor l2_normalize(In x, const Axes& axes, L2NormalizeOptions options) {
-  CompositeCall call("l2_normalize", {"x"}, {x});
+  Composite call("l2_normalize", {"x"}, {x});
   return finished(call, unit_length(widened(call[0]), axes, options.epsilon));
 }
 
 Tensor cosine_similarity(In x, In y, int axis, L2NormalizeOptions options) {
-  CompositeCall call("cosine_similarity", {"x", "y"}, {x, y});
+  Composite call("cosine_similarity", {"x", "y"}, {x, y});
   call.require_same_shape(0, 1, "reshape or broadcast_to one of them first");
   return finished(call, sum(unit_length(widened(call[0]), axis, options.epsilon) *
                                 unit_length(widened(call[1]), axis, options.epsilon),

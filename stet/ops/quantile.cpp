@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stet/ops/composite_operands.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 

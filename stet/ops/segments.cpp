@@ -1,7 +1,7 @@
 // Rows that belong together, combined: by an id of each row, by a value, by the interval that a value lies in.
 #include <cmath>
 
-#include "stet/ops/composite_operands.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -91,7 +91,7 @@ struct Segments {
                  "the axes of segment_ids are the first axes of data");
     for (int axis = 0; axis < rank; ++axis)
       call.require_equal(data.dim(axis), ids.dim(axis), text("sizes of axis ", axis, " of 'data' and 'segment_ids',"));
-    call.require_some(segments + 1, text("the number of segments ", size_text(segments), " is negative"));
+    call.require_some(segments + 1, sized_text("the number of segments ", segments, " is negative"));
     const Shape shape = data.shape();
     if (rank != 1) {
       Dim rows = 1;
@@ -156,7 +156,7 @@ void require_same_sizes(const Composite& call, const Tensor& x, const Tensor& we
 }
 
 Tensor bins_of(const Composite& call, const Dim& length) {
-  call.require_some(length + 1, text("the length ", size_text(length), " is negative"));
+  call.require_some(length + 1, sized_text("the length ", length, " is negative"));
   Tensor x = cast(flattened(call.integers(0)), DType::i64);
   return where(logical_and(greater_equal(x, 0), less(x, length)), x, length);
 }
@@ -201,7 +201,7 @@ Bins bins_of(const Composite& call, const HistogramOptions& options) {
     out.edges = call.tensor(1);
     call.require(out.edges.rank() == 1, text("'bins' have rank ", out.edges.rank()),
                  "give their number as a C++ integer or a Dim, or their edges as a vector");
-    call.require_some(out.edges.dim(0) - 1, text("the edges are ", size_text(out.edges.dim(0))),
+    call.require_some(out.edges.dim(0) - 1, sized_text("the edges are ", out.edges.dim(0)),
                       "give two at least: the ends of one bin");
     type = promote(type, compute_type(floating_type(out.edges.dtype())));
     out.edges = cast(out.edges, type);
@@ -211,7 +211,7 @@ Bins bins_of(const Composite& call, const HistogramOptions& options) {
   }
   call.require(bins.kind() != In::Kind::real, "the number of bins is no integer");
   out.count = bins.kind() == In::Kind::size ? bins.size() : Dim(bins.integer());
-  call.require_some(out.count, text("the number of bins is ", size_text(out.count)), "give at least one");
+  call.require_some(out.count, sized_text("the number of bins is ", out.count), "give at least one");
   out.values = cast(x, type);
   out.edges = even_edges(call, out.values, out.count, options);
   return out;

@@ -1,7 +1,7 @@
 // Elements chosen by what they are or by where they are: masks, distinct values, positions of several axes, choices.
 #include <algorithm>
 
-#include "stet/ops/composite_operands.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "stet/core/tape.h"
-#include "stet/ops/composite_call.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -112,7 +112,7 @@ Axes every_axis(const Tensor& x) {
 /// What is reduced: the operand in the type that is computed in, and its axes.
 struct Lines {
   /// `asked` absent: all axes.
-  Lines(const CompositeCall& call, const Axes* asked, bool keepdims)
+  Lines(const Composite& call, const Axes* asked, bool keepdims)
       : axes(call.axes(0, asked ? *asked : every_axis(call[0]))),
         x(widened(call[0])),
         dtype(floating_type(call[0].dtype())),
@@ -140,7 +140,7 @@ Tensor variance_of(const Lines& lines, const Tensor& mean_of_lines, std::int64_t
 }
 
 Tensor variance(const char* name, const In& x, const Axes* axes, VarianceOptions options, bool root) {
-  CompositeCall call(name, {"x"}, {x});
+  Composite call(name, {"x"}, {x});
   Lines lines(call, axes, options.keepdims);
   Tensor variance = variance_of(lines, mean(lines.x, lines.axes, keep), options.correction);
   return lines.result(root ? root_flat_at_zero(variance) : variance);
@@ -163,7 +163,7 @@ Tensor general_norm(const Lines& lines, double ord) {
 }
 
 Tensor norm_of(const In& x, const Axes* axes, NormOptions options) {
-  CompositeCall call("norm", {"x"}, {x});
+  Composite call("norm", {"x"}, {x});
   call.require(options.ord > 0, text("'ord' is ", options.ord, ", not positive"),
                "count_nonzero(x) counts the elements that are not zero, min(abs(x)) is the smallest one");
   Lines lines(call, axes, options.keepdims);
@@ -174,7 +174,7 @@ Tensor norm_of(const In& x, const Axes* axes, NormOptions options) {
 }
 
 Tensor logsumexp_of(const In& x, const Axes* axes, ReduceOptions options) {
-  CompositeCall call("logsumexp", {"x"}, {x});
+  Composite call("logsumexp", {"x"}, {x});
   Lines lines(call, axes, options.keepdims);
   // The result does not depend on the shift, so no tape sees where it came from.
   Tensor largest = [&] {
@@ -190,7 +190,7 @@ Tensor logsumexp_of(const In& x, const Axes* axes, ReduceOptions options) {
 }
 
 Tensor average_of(const In& x, const In& weights, const Axes* axes, ReduceOptions options) {
-  CompositeCall call("average", {"x", "weights"}, {x, weights});
+  Composite call("average", {"x", "weights"}, {x, weights});
   Lines lines(call, axes, options.keepdims);
   Tensor w = widened(call[1]);
   if (w.rank() == 1 && lines.x.rank() > 1 && lines.axes.size() == 1) {
@@ -207,7 +207,7 @@ Tensor average_of(const In& x, const In& weights, const Axes* axes, ReduceOption
 /// Lines of which only the elements that are no NaN count. Quotients are guarded twice: where there is nothing to
 /// divide by, the divisor is 1, so that derivatives that do not count are no NaN.
 struct KnownLines : Lines {
-  KnownLines(const CompositeCall& call, const Axes* asked, bool keepdims)
+  KnownLines(const Composite& call, const Axes* asked, bool keepdims)
       : Lines(call, asked, keepdims),
         known(equal(x, x)),
         number(sum(cast(known, DType::i64), axes, keep)),
@@ -220,21 +220,21 @@ struct KnownLines : Lines {
 };
 
 Tensor nansum_of(const In& x, const Axes* axes, ReduceOptions options) {
-  CompositeCall call("nansum", {"x"}, {x});
+  Composite call("nansum", {"x"}, {x});
   if (!is_floating(call[0].dtype())) return axes ? sum(call[0], *axes, options) : sum(call[0]);
   Lines lines(call, axes, options.keepdims);
   return lines.result(sum(where(equal(lines.x, lines.x), lines.x, 0), lines.axes, keep));
 }
 
 Tensor nanmean_of(const In& x, const Axes* axes, ReduceOptions options) {
-  CompositeCall call("nanmean", {"x"}, {x});
+  Composite call("nanmean", {"x"}, {x});
   KnownLines lines(call, axes, options.keepdims);
   return lines.result(lines.mean_of_known());
 }
 
 Tensor known_extreme(const char* name, Tensor (*extreme)(In, const Axes&, ReduceOptions), double beyond, const In& x,
                      const Axes* asked, ReduceOptions options) {
-  CompositeCall call(name, {"x"}, {x});
+  Composite call(name, {"x"}, {x});
   if (!is_floating(call[0].dtype())) return extreme(call[0], asked ? *asked : every_axis(call[0]), options);
   Lines lines(call, asked, options.keepdims);
   Tensor known = equal(lines.x, lines.x);
@@ -243,7 +243,7 @@ Tensor known_extreme(const char* name, Tensor (*extreme)(In, const Axes&, Reduce
 }
 
 Tensor known_variance(const char* name, const In& x, const Axes* axes, VarianceOptions options, bool root) {
-  CompositeCall call(name, {"x"}, {x});
+  Composite call(name, {"x"}, {x});
   KnownLines lines(call, axes, options.keepdims);
   Tensor centre = where(lines.some, sum(lines.filled, lines.axes, keep) / lines.divisor(lines.number, lines.some), 0);
   Tensor squares = where(lines.known, square(lines.filled - centre), 0);
@@ -259,7 +259,7 @@ Tensor one_if_not_zero(const Tensor& x) {
 }
 
 /// Observations [variables, observations] less their means.
-Tensor deviations(const CompositeCall& call) {
+Tensor deviations(const Composite& call) {
   call.require(call[0].rank() == 2, text("'x' has rank ", call[0].rank(), ", not 2"),
                "a row of it is a variable, a column an observation of all variables");
   Tensor x = widened(call[0]);
@@ -296,11 +296,11 @@ Tensor average(In x, In weights, const Axes& axes, ReduceOptions options) {
 }
 
 Tensor count_nonzero(In x) {
-  CompositeCall call("count_nonzero", {"x"}, {x});
+  Composite call("count_nonzero", {"x"}, {x});
   return sum(one_if_not_zero(call[0]));
 }
 Tensor count_nonzero(In x, const Axes& axes, ReduceOptions options) {
-  CompositeCall call("count_nonzero", {"x"}, {x});
+  Composite call("count_nonzero", {"x"}, {x});
   return sum(one_if_not_zero(call[0]), axes, options);
 }
 
@@ -314,21 +314,21 @@ Tensor ptp(In x, const Axes& axes, ReduceOptions options) {
 }
 
 std::pair<Tensor, Tensor> moments(In x, const Axes& axes, ReduceOptions options) {
-  CompositeCall call("moments", {"x"}, {x});
+  Composite call("moments", {"x"}, {x});
   Lines lines(call, &axes, options.keepdims);
   Tensor means = mean(lines.x, lines.axes, keep);
   return {lines.result(means), lines.result(variance_of(lines, means, 0))};
 }
 
 Tensor cov(In x, CovarianceOptions options) {
-  CompositeCall call("cov", {"x"}, {x});
+  Composite call("cov", {"x"}, {x});
   Tensor from_mean = deviations(call);
   Tensor products = matmul(from_mean, from_mean, {.transpose_b = true});
   return in_type(products / larger_of(from_mean.dim(1) - options.correction, 0), floating_type(call[0].dtype()));
 }
 
 Tensor corrcoef(In x) {
-  CompositeCall call("corrcoef", {"x"}, {x});
+  Composite call("corrcoef", {"x"}, {x});
   Tensor from_mean = deviations(call);
   Tensor length = sqrt(sum(square(from_mean), 1, keep));
   Tensor coefficients = matmul(from_mean, from_mean, {.transpose_b = true}) / (length * transpose(length));

@@ -85,7 +85,8 @@ TEST_F(FunctionTest, CppNumbersArePartOfTheTrace) {
   EXPECT_EQ(f(ones({2}), 0.5f).to_vector<float>(), Floats(2, 0.5f));
   EXPECT_EQ(f.trace_count(), 2);
   EXPECT_CONTAINS(explanations.at(0), "the value of a C++ number changed");
-  EXPECT_CONTAINS(explanations.at(0), "declare rate as Scalar instead of a C++ number: then it is an input of the program");
+  EXPECT_CONTAINS(explanations.at(0),
+                  "declare rate as Scalar instead of a C++ number: then it is an input of the program");
 }
 
 struct Pair {

@@ -99,9 +99,7 @@ TEST(Indexing, Errors) {
   Tensor x = counted({3, 4});
   std::string far = error_of([&] { x[tensor({3})]; });
   EXPECT_CONTAINS(far, "index 3");
-  std::string both = error_of([&] {
-    x[{tensor({0}), tensor({4})}];
-  });
+  std::string both = error_of([&] { x[{tensor({0}), tensor({4})}]; });
   EXPECT_CONTAINS(both, "index 4");
   std::string below = error_of([&] { x[tensor({-4})]; });
   EXPECT_CONTAINS(below, "out of range");
@@ -109,9 +107,7 @@ TEST(Indexing, Errors) {
   EXPECT_CONTAINS(real, "indexing: an index is a tensor of f32, not of integers or bool");
   std::string mask = error_of([&] { x[tensor({true, false})]; });
   EXPECT_CONTAINS(mask, "indexing: axis 0 of the mask has 2 elements, axis 0 of 'x' 3");
-  std::string many = error_of([&] {
-    x[{x > 2, 0}];
-  });
+  std::string many = error_of([&] { x[{x > 2, 0}]; });
   EXPECT_CONTAINS(many, "indexing: 3 indices for rank 2");
   std::string undefined = error_of([&] { x[Tensor()]; });
   EXPECT_CONTAINS(undefined, "indexing: an index is an undefined tensor");

@@ -110,7 +110,7 @@ TEST(Quantile, Errors) {
   EXPECT_CONTAINS(error_of([&] { nanmedian(m, {0, 0}); }), "nanmedian: axis 0 is named twice");
   Function f = function("f(x)", [](Tensor x) { return median(x); });
   f(ones({3}));
-  EXPECT_CONTAINS(error_of([&] { f(ones({0})); }), "median: slice: index 0 is out of range for axis 0 of size 0");
+  EXPECT_CONTAINS(error_of([&] { f(ones({0})); }), "median: an empty axis has no quantiles");
 }
 
 TEST(Diff, OrdersAndAxes) {
@@ -151,7 +151,8 @@ TEST(Interp, BetweenPointsAndOutside) {
                     {uneven({0}), xp, fp},
                     {uneven({50}), counting({20}, -10), uneven({20})}});
   expect_gradient([&](Tensors t) { return interp(t[0], t[1], t[2]); }, {tensor({-1., .3, 1.7, 5.}), xp, fp});
-  EXPECT_CONTAINS(error_of([&] { interp(xp, xp, tensor({1.})); }), "interp: sizes of 'xp' and 'fp', 3 and 1 differ");
+  EXPECT_CONTAINS(error_of([&] { interp(xp, xp, tensor({1.})); }),
+                  "interp: sizes of 'xp' and 'fp', 3 and 1 do not agree");
   EXPECT_CONTAINS(error_of([&] { interp(xp, zeros({0}), zeros({0})); }), "interp: there are no points to go through");
   EXPECT_CONTAINS(error_of([&] { interp(xp, zeros({1, 2}), zeros({2})); }), "interp: 'xp' has rank 2 and 'fp' rank 1");
 }
@@ -175,7 +176,7 @@ TEST(Trapezoid, EvenAndUnevenPlaces) {
   EXPECT_CONTAINS(error_of([&] {
                     trapezoid(y, 0, {.x = tensor({1., 2.})});
                   }),
-                  "trapezoid: numbers of values and of places, 2 and 3 differ");
+                  "trapezoid: numbers of values and of places, 2 and 3 do not agree");
   EXPECT_CONTAINS(error_of([&] {
                     trapezoid(y, 0, {.x = zeros({1, 3})});
                   }),

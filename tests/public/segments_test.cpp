@@ -105,7 +105,7 @@ TEST(Segments, Errors) {
   EXPECT_CONTAINS(error_of([&] {
                     segment_sum(data, tensor({0, 1}), 3);
                   }),
-                  "segment_sum: sizes of axis 0 of 'data' and 'segment_ids', 3 and 2 differ");
+                  "segment_sum: sizes of axis 0 of 'data' and 'segment_ids', 3 and 2 do not agree");
   EXPECT_CONTAINS(error_of([&] {
                     segment_sum(data, tensor({0.f, 1.f, 2.f}), 3);
                   }),
@@ -150,7 +150,7 @@ TEST(Bincount, CountsAndWeights) {
   EXPECT_CONTAINS(error_of([&] { bincount(tensor({1.f}), 3); }), "bincount: 'x' are f32, not integers");
   EXPECT_CONTAINS(error_of([&] { bincount(x, -3); }), "bincount: the length -3 is negative");
   EXPECT_CONTAINS(error_of([&] { bincount(x, 3, zeros({5})); }),
-                  "bincount: sizes of axis 0 of 'x' and 'weights', 6 and 5 differ");
+                  "bincount: sizes of axis 0 of 'x' and 'weights', 6 and 5 do not agree");
   EXPECT_CONTAINS(error_of([&] { bincount(x, 3, zeros({6, 1})); }), "bincount: 'weights' have rank 2, not 1 as 'x'");
 }
 
@@ -214,7 +214,7 @@ TEST(HistogramOf, Errors) {
   EXPECT_CONTAINS(error_of([&] { histogram(x, zeros({2, 2})); }), "histogram: 'bins' have rank 2");
   EXPECT_CONTAINS(error_of([&] { histogram(x, tensor({1.f})); }), "histogram: the edges are 1");
   EXPECT_CONTAINS(error_of([&] { histogram(x, 2, {.weights = zeros({3})}); }),
-                  "histogram: sizes of axis 0 of 'x' and 'weights', 2 and 3 differ");
+                  "histogram: sizes of axis 0 of 'x' and 'weights', 2 and 3 do not agree");
   EXPECT_CONTAINS(error_of([&] { histogram_bin_edges(x, -1); }), "histogram_bin_edges: the number of bins is -1");
 }
 

@@ -88,7 +88,7 @@ TEST(BooleanMask, Errors) {
   EXPECT_CONTAINS(error_of([&] {
                     boolean_mask(x, tensor({true, false, true}));
                   }),
-                  "boolean_mask: sizes of axis 0 of 'x' and axis 0 of 'mask', 2 and 3 differ");
+                  "boolean_mask: sizes of axis 0 of 'x' and axis 0 of 'mask', 2 and 3 do not agree");
   EXPECT_CONTAINS(error_of([&] { boolean_mask(x, x > 0, 1); }),
                   "boolean_mask: 'mask' has 2 axes, 'x' has 1 from axis 1 on");
   EXPECT_CONTAINS(error_of([&] { boolean_mask(x, tensor({true}), 2); }), "boolean_mask: axis 2 is out of range");
@@ -253,7 +253,7 @@ TEST(ScatterNd, EveryWayToCombine) {
   EXPECT_CONTAINS(error_of([&] {
                     scatter_nd(x, tensor({{1, 0}}), tensor({1., 2.}));
                   }),
-                  "scatter_nd: sizes of axis 0 of 'updates' and what is indexed, 2 and 1 differ");
+                  "scatter_nd: sizes of axis 0 of 'updates' and what is indexed, 2 and 1 do not agree");
   EXPECT_CONTAINS(error_of([&] { scatter_nd(x, tensor({{1, 0}}), tensor({1})); }), "scatter_nd: ");
 }
 

@@ -89,7 +89,7 @@ TEST(Variance, edges) {
   expect_values(var(7), {0});
   expect_values(var(tensor({1., 3.}), std::vector<int>{}), {0, 0});
   EXPECT_CONTAINS(error_of([] { var(zeros({2}), 1); }), "var: axis 1 is out of range for rank 1");
-  EXPECT_CONTAINS(error_of([] { stddev(Tensor()); }), "stddev: an operand is an undefined tensor");
+  EXPECT_CONTAINS(error_of([] { stddev(Tensor()); }), "stddev: 'x' is an undefined tensor");
 }
 
 TEST(Variance, computes_in_a_type_that_holds_squares) {

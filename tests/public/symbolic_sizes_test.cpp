@@ -88,7 +88,8 @@ TEST_F(SymbolicSizes, EqualSizesAreTiedByBroadcasting) {
   // Exactly one of them is 1: a program of its own.
   EXPECT_EQ(add(ones({5}), ones({1})).to_vector<float>(), Floats(5, 2));
   EXPECT_EQ(add.trace_count(), 2);
-  EXPECT_CONTAINS(told(), "size            x_0 == y_0 does not hold any more: x_0 is 5, y_0 is 1; add asked for it at ");
+  EXPECT_CONTAINS(told(),
+                  "size            x_0 == y_0 does not hold any more: x_0 is 5, y_0 is 1; add asked for it at ");
   EXPECT_EQ(add(ones({7}), ones({1})).to_vector<float>(), Floats(7, 2));
   EXPECT_EQ(add(ones({0}), ones({1})).to_vector<float>(), Floats());
   EXPECT_EQ(add(ones({9}), ones({9})).to_vector<float>(), Floats(9, 2));
