@@ -67,6 +67,17 @@ void indices() {
   Tensor l = same(line), s = same(ids), o = same(ones);
   compare(
       "scatter_add 10^6 f32 into 1000", [&] { scatter_add(l, s, o); }, [&] { line.index_add(0, ids, ones); });
+  compare(
+      "segment_sum 10^6 f32 into 1000", [&] { segment_sum(o, s, 1000); },
+      [&] { torch::zeros({1000}).index_add(0, ids, ones); });
+  torch::Tensor rows = torch::rand({100'000, 64}),
+                of_rows = std::get<0>(torch::sort(torch::randint(0, 5000, {100'000})));
+  Tensor r = same(rows), owners = same(of_rows);
+  compare(
+      "segment_sum 100000 rows of 64 into 5000", [&] { segment_sum(r, owners, 5000); },
+      [&] {
+        torch::zeros({5000, 64}).index_add(0, of_rows, rows);
+      });
   torch::Tensor square = torch::rand({1000, 1000}), along = torch::randint(0, 1000, {1000, 1000});
   Tensor q = same(square), a = same(along);
   compare(
@@ -112,6 +123,19 @@ void layouts() {
       "flip [32,128,512] last axis", [&] { reverse(t, -1); }, [&] { x.flip(-1); }, 2 * bytes);
 }
 
+void products() {
+  torch::Tensor q = torch::rand({8, 8, 256, 64}), k = torch::rand({8, 8, 256, 64});
+  Tensor a = same(q), b = same(k);
+  compare(
+      "einsum bhqd,bhkd->bhqk [8,8,256,64]",
+      [&] {
+        einsum("bhqd,bhkd->bhqk", {a, b});
+      },
+      [&] {
+        torch::einsum("bhqd,bhkd->bhqk", {q, k});
+      });
+}
+
 /// Gathering T slices and adding their gradients: the time per slice must not grow with T.
 void slices() {
   for (int steps : {40, 160}) {
@@ -149,6 +173,7 @@ int main(int argc, char** arguments) {
     torch::NoGradGuard no_gradient;
     indices();
     layouts();
+    products();
   }
   slices();
 }

@@ -69,7 +69,7 @@ Times run_stet(const Workload& w) {
                         : conv2d(image, weights, {.padding = "same"});
   };
   if (!w.backward) return measure([&] { apply(x, filter); });
-  // Of the sum: the gradient that comes in is all ones, made anew by every call.
+  // Of the sum: the gradient that comes in is all ones, made anew by every call, on both sides.
   stet::GradientTape tape({.persistent = true});
   tape.watch(x);
   tape.watch(filter);
@@ -84,14 +84,18 @@ Times run_libtorch(const Workload& w, at::MemoryFormat layout) {
   if (w.pool) {
     auto [y, indices] = at::max_pool2d_with_indices(x, {2, 2});
     if (!w.backward) return measure([&] { at::max_pool2d_with_indices(x, {2, 2}); });
-    torch::Tensor d = torch::rand_like(y).contiguous(layout), kept = indices;
-    return measure([&] { at::max_pool2d_with_indices_backward(d, x, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, kept); });
+    torch::Tensor result = y, kept = indices;
+    return measure([&] {
+      torch::Tensor d = torch::ones_like(result);
+      at::max_pool2d_with_indices_backward(d, x, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, kept);
+    });
   }
   torch::Tensor filter = (torch::rand({w.features, w.channels / w.groups, 3, 3}) * 2 - 1).contiguous(layout);
   auto forward = [&] { return torch::conv2d(x, filter, {}, 1, 1, 1, w.groups); };
   if (!w.backward) return measure(forward);
-  torch::Tensor d = torch::rand_like(forward()).contiguous(layout);
+  torch::Tensor result = forward();
   return measure([&] {
+    torch::Tensor d = torch::ones_like(result);
     at::convolution_backward(d, x, filter, c10::nullopt, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, w.groups,
                              {true, true, false});
   });
