@@ -82,7 +82,9 @@ struct ConcatAttributes {
 
 Tensor call_reshape(const In& x, std::vector<Dim> shape) {
   ReshapeAttributes attributes{std::move(shape)};
-  return call(reshape_row, {x}, view_of(attributes));
+  if (x.kind() == In::Kind::tensor) return call(reshape_row, {x}, view_of(attributes));
+  const Tensor scalar = as_tensor(x, x.dtype());  // memory to look at: a view says what -1 stands for
+  return call(reshape_row, {In(scalar, x.where())}, view_of(attributes));
 }
 
 // --- reshape

@@ -19,6 +19,12 @@ struct Case {
   const char *shape, *text;
 };
 
+TEST(Reshape, ANumberIsATensorOfOneElement) {
+  EXPECT_EQ(reshape(7, {-1}).shape().str(), "[1]");
+  EXPECT_EQ(reshape(2.5, {1, -1}).item<double>(), 2.5);
+  EXPECT_CONTAINS(error_of([] { reshape(7, {2, -1}); }), "cannot reshape [] with 1 element to [2,-1]");
+}
+
 TEST(ShapeOps, AsNumPy) {
   const Tensor x = reshape(arange(12), {3, 4}), y = reshape(arange(24), {2, 3, 4}), v = arange(5),
                e = zeros({0, 3}, i64), s = full({}, 7, i64), one = full({1, 1}, 4, i64),
