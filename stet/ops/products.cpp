@@ -7,6 +7,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- products
+
 /// Every element of a times every element of b, [size of a, size of b].
 /// Names: numpy.outer, array_api.linalg.outer, jax.numpy.outer
 /// Example: outer(tensor({1, 2}), tensor({3, 4}))
@@ -27,6 +29,7 @@ STET_API Tensor inner(In a, In b);
 STET_API Tensor dot(In a, In b);
 /// Of the flattened tensors, which have equally many elements.
 /// Names: numpy.vdot, jax.numpy.vdot
+/// Example: vdot(tensor({{1, 2}, {3, 4}}), tensor({1, 10, 100, 1000}))
 STET_API Tensor vdot(In a, In b);
 /// Over one axis of both, the others broadcast.
 /// Names: numpy.vecdot, array_api.vecdot, jax.numpy.vecdot

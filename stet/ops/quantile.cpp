@@ -7,6 +7,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- reductions and statistics
+
 /// The element in the middle of the order, of an even number the mean of the two there; of integers f32. NaN if there
 /// is one. Of an empty axis a UserError.
 /// Names: numpy.median, jax.numpy.median
@@ -15,7 +17,7 @@ STET_API Tensor median(In x);
 STET_API Tensor median(In x, const Axes& axes, ReduceOptions options = {});
 /// The same of the elements that are not NaN; NaN where there are none.
 /// Names: numpy.nanmedian, jax.numpy.nanmedian
-/// Example: nanmedian(tensor({3.0f, 1.0f, 2.0f}))
+/// Example: nanmedian(tensor({3.0f, NAN, 2.0f}))
 STET_API Tensor nanmedian(In x);
 STET_API Tensor nanmedian(In x, const Axes& axes, ReduceOptions options = {});
 

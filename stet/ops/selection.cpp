@@ -6,6 +6,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- choosing by position and by value
+
 /// What of `x` a bool `mask` marks, in row-major order: the axes that the mask has, from `axis` on, become one whose
 /// size is the number of marks.
 /// Names: tf.boolean_mask, numpy.extract, numpy.compress

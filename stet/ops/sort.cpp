@@ -11,6 +11,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- scans, order and search
+
 struct SortOptions {
   bool descending = false;  // from the largest; equal elements keep their order either way
 };
@@ -27,6 +29,7 @@ struct Sorted {
 };
 /// Both at once.
 /// Names: torch.sort
+/// Example: sort_with_positions(tensor({30, 10, 20})).positions
 STET_API Sorted sort_with_positions(In x, int axis = -1, SortOptions options = {});
 /// The `k` largest elements along an axis, from the largest, and their positions; of equal ones the first.
 /// Names: tf.math.top_k, torch.topk, jax.lax.top_k
