@@ -80,7 +80,8 @@ STET_API Tensor empty(const Shape& shape, DType dtype = DType::f32, Where where 
 /// Names: numpy.empty_like, array_api.empty_like
 /// Example: empty_like(tensor({1, 2}))
 STET_API Tensor empty_like(const Tensor& like, Where where = Where::here());
-/// A value that may be traced, or a tensor that is repeated up to the shape; in its own type unless `dtype` is given.
+/// A tensor of one value (which may be traced), or a tensor that is repeated up to the shape; in its own type unless
+/// `dtype` is given.
 /// Names: numpy.full, array_api.full, jax.numpy.full, tf.fill
 /// Example: full({2}, tensor({7, 8}))
 STET_API Tensor full(const Shape& shape, In value, std::optional<DType> dtype = {});

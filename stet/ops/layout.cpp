@@ -48,7 +48,7 @@ STET_API Tensor broadcast_to(In x, const Shape& shape);
 /// Example: slice(arange(10), {2}, {3}, {2})
 STET_API Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size,
                       const std::vector<std::int64_t>& step = {});
-/// Axes backwards.
+/// The given axes backwards.
 /// Names: numpy.flip, tf.reverse, torch.flip
 /// Example: reverse(tensor({{1, 2}, {3, 4}}), 0)
 STET_API Tensor reverse(In x, const Axes& axes);

@@ -52,7 +52,7 @@ struct LuResult {
   Tensor permutation;  // i64 [..., m]
   Tensor l, u;         // [..., m, k] with ones on the diagonal, [..., k, n]
 };
-/// Row permutation[i] of x is row i of l u; k is the smaller of m and n.
+/// The factors of elimination with row exchanges: row permutation[i] of x is row i of l u; k is the smaller of m and n.
 /// Names: scipy.linalg.lu, tf.linalg.lu
 /// Example: linalg::lu(tensor({{1.f, 3.f}, {4.f, 4.f}})).u
 STET_API LuResult lu(In x);

@@ -111,7 +111,7 @@ class STET_API Source {
   /// Names: tf.random.categorical, jax.random.categorical, keras.random.categorical
   /// Example: random::stateless_categorical(log(tensor({0.1f, 0.2f, 0.7f})), {1, 2}, {.samples = 8})
   Tensor categorical(In logits, const CategoricalOptions& options = {}, Where where = Where::here()) const;
-  /// location - scale log(-log(u)).
+  /// location - scale log(-log(u)) of uniform u: what the largest of many numbers tends to.
   /// Names: numpy.random.Generator.gumbel, jax.random.gumbel
   /// Example: random::stateless_gumbel({3}, {1, 2}, 0, 1)
   Tensor gumbel(const Shape& shape, In location, In scale, DrawOptions options = {}, Where where = Where::here()) const;
@@ -119,24 +119,24 @@ class STET_API Source {
   /// Names: numpy.random.Generator.exponential, jax.random.exponential
   /// Example: random::stateless_exponential({3}, {1, 2}, 2)
   Tensor exponential(const Shape& shape, In rate, DrawOptions options = {}, Where where = Where::here()) const;
-  /// Density exp(-|x - location| / scale) / (2 scale).
+  /// With density exp(-|x - location| / scale) / (2 scale).
   /// Names: numpy.random.Generator.laplace, jax.random.laplace
   /// Example: random::stateless_laplace({3}, {1, 2}, 0, 1)
   Tensor laplace(const Shape& shape, In location, In scale, DrawOptions options = {},
                  Where where = Where::here()) const;
-  /// Distribution function sigmoid((x - location) / scale).
+  /// With the distribution function sigmoid((x - location) / scale).
   /// Names: numpy.random.Generator.logistic, jax.random.logistic
   /// Example: random::stateless_logistic({3}, {1, 2}, 0, 1)
   Tensor logistic(const Shape& shape, In location, In scale, DrawOptions options = {},
                   Where where = Where::here()) const;
-  /// Density proportional to x^(alpha - 1) exp(-x). Below what the type holds it is 0: for alpha 0.001, mostly.
+  /// With density proportional to x^(alpha - 1) exp(-x). Below what the type holds it is 0: for alpha 0.001, mostly.
   /// Names: numpy.random.Generator.gamma, tf.random.gamma, jax.random.gamma, keras.random.gamma
   /// Example: random::stateless_gamma({3}, {1, 2}, 2)
   Tensor gamma(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) const;
-  /// Divided by the rate `beta`.
+  /// gamma(alpha) divided by the rate `beta`.
   /// Example: random::stateless_gamma({3}, {1, 2}, 2, 10)
   Tensor gamma(const Shape& shape, In alpha, In beta, DrawOptions options = {}, Where where = Where::here()) const;
-  /// Density proportional to x^(a - 1) (1 - x)^(b - 1).
+  /// With density proportional to x^(a - 1) (1 - x)^(b - 1).
   /// Names: numpy.random.Generator.beta, jax.random.beta, keras.random.beta
   /// Example: random::stateless_beta({3}, {1, 2}, 2, 2)
   Tensor beta(const Shape& shape, In a, In b, DrawOptions options = {}, Where where = Where::here()) const;
@@ -199,7 +199,7 @@ class STET_API Generator : public Source {
   friend STET_API const Generator& default_generator();
   explicit Generator(Variable state) : Source(std::move(state)) {}
 };
-/// The process's generator, which the functions below use.
+/// The process's generator, which random::uniform and the other functions draw from.
 STET_API const Generator& default_generator();
 
 /// A source without state: what it draws is a function of the stream and the call's arguments alone, the same at every

@@ -73,7 +73,7 @@ struct CloseOptions {
 /// Names: numpy.isclose, jax.numpy.isclose
 /// Example: isclose(tensor({1.0f, 2.0f}), tensor({1.000001f, 2.1f}))
 STET_API Tensor isclose(In x, In y, CloseOptions options = {});
-/// Whether all elements are, a bool scalar.
+/// Whether all elements are close (isclose), a bool scalar.
 /// Names: numpy.allclose, jax.numpy.allclose
 /// Example: allclose(tensor({1.0f, 2.0f}), tensor({1.000001f, 2.0f}))
 STET_API Tensor allclose(In x, In y, CloseOptions options = {});

@@ -27,7 +27,7 @@ STET_API Tensor argsort(In x, int axis = -1, SortOptions options = {});
 struct Sorted {
   Tensor values, positions;  // positions are i64
 };
-/// Both at once.
+/// The elements in order along an axis, and the positions that they had.
 /// Names: torch.sort
 /// Example: sort_with_positions(tensor({30, 10, 20})).positions
 STET_API Sorted sort_with_positions(In x, int axis = -1, SortOptions options = {});

@@ -35,10 +35,10 @@ class Page {
     if (current_ == families_.end()) current_ = families_.insert(current_, {name, ""});
   }
 
-  void function(const std::string& name, const std::string& words, const std::string& elsewhere,
-                const std::string& example = {}, const std::string& result = {}) {
+  void function(const std::string& name, const std::string& signatures, const std::string& words,
+                const std::string& elsewhere, const std::string& example = {}, const std::string& result = {}) {
     std::string& out = current_->lines;
-    out += "- **`" + name + "`** " + words;
+    out += "- **`" + name + "`** " + signatures + " " + words;
     if (!elsewhere.empty()) out += " *" + elsewhere + "*";
     if (!example.empty()) out += " `" + example + "` → `" + result + "`";
     out += "\n";
@@ -109,9 +109,10 @@ class Names {
 }  // namespace
 
 #define STET_FAMILY(name) page.family(name);
-#define STET_FUNCTION(name, words, elsewhere, ...) \
-  page.function(name, words, elsewhere, #__VA_ARGS__, shown(__VA_ARGS__));
-#define STET_FUNCTION_WITHOUT_EXAMPLE(name, words, elsewhere) page.function(name, words, elsewhere);
+#define STET_FUNCTION(name, signatures, words, elsewhere, ...) \
+  page.function(name, signatures, words, elsewhere, #__VA_ARGS__, shown(__VA_ARGS__));
+#define STET_FUNCTION_WITHOUT_EXAMPLE(name, signatures, words, elsewhere) \
+  page.function(name, signatures, words, elsewhere);
 
 void print_functions() {
   Page page;
@@ -123,8 +124,8 @@ void print_functions() {
 #undef STET_FUNCTION
 #undef STET_FUNCTION_WITHOUT_EXAMPLE
 #define STET_FAMILY(name)
-#define STET_FUNCTION(name, words, elsewhere, ...) names.function(name, elsewhere);
-#define STET_FUNCTION_WITHOUT_EXAMPLE(name, words, elsewhere) names.function(name, elsewhere);
+#define STET_FUNCTION(name, signatures, words, elsewhere, ...) names.function(name, elsewhere);
+#define STET_FUNCTION_WITHOUT_EXAMPLE(name, signatures, words, elsewhere) names.function(name, elsewhere);
 
 void print_names() {
   Names names;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh <build folder> <source folder> <compiler>: compiles and runs every complete program (a ```cpp block with a main) in
-# README.md and docs/, and compares what it prints with the ```text block that follows it; and the table of ops with docs/ops.md.
+# README.md and docs/, and compares what it prints with the ```text block that follows it.
 set -eu
 build=$1 source=$2 compiler=$3
 work=$(mktemp -d)
