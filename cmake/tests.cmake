@@ -90,6 +90,10 @@ if(NOT STET_SANITIZE)
   set_tests_properties(docs PROPERTIES TIMEOUT 600)
   add_test(NAME docs_names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/names.sh ${PROJECT_SOURCE_DIR}
            ${PROJECT_BINARY_DIR}/generated)
+  add_test(NAME docs_links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/links.sh ${PROJECT_SOURCE_DIR})
+  # Every public function of ops has an example.
+  add_test(NAME docs_examples COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/examples.sh ${PROJECT_SOURCE_DIR}
+           ${PROJECT_BINARY_DIR}/generated)
   # What `make docs` makes is what the pages have.
   add_test(NAME docs_fresh COMMAND sh ${PROJECT_SOURCE_DIR}/docs/generate.sh ${PROJECT_BINARY_DIR} --check)
 endif()

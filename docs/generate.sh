@@ -44,9 +44,8 @@ render() {
       if (command ~ /^stet\+ / && check != "") next
       if (command ~ /^stet\+ /) { sub(/^stet\+/, plus "/stet", command) } else { sub(/^stet/, build "/stet", command) }
       fence = 1
-      if (command ~ / ops( functions)?$/) fence = 0
-      getline
-      if (fence) print
+      if (command ~ / ops( functions| names)?$/) fence = 0
+      if (fence) { getline; print }
       pipe = command " | sed -f " shorten
       while ((pipe | getline out) > 0) print out
       close(pipe)
@@ -63,5 +62,5 @@ render() {
   fi
 }
 stale=0
-for page in one_op.md ops.md; do render "$root/docs/$page"; done
+for page in one_op.md ops.md names.md; do render "$root/docs/$page"; done
 exit $stale

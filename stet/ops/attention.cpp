@@ -7,6 +7,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- attention
+
 /// softmax of the elements that `mask` (bool, broadcast against `x`) keeps; the others are 0, whatever they are. Lines
 /// of which nothing is kept are 0 throughout, with derivatives of 0.
 /// Example: masked_softmax(tensor({{1.f, 1.f, 9.f}, {1.f, 2.f, 3.f}}), tensor({{1, 1, 0}, {0, 0, 0}}) == 1)

@@ -6,10 +6,18 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- normalisation
+
 /// exp(x) / sum(exp(x)) along an axis, without overflow.
+/// Names: scipy.special.softmax, tf.nn.softmax, keras.ops.softmax, torch.nn.functional.softmax, jax.nn.softmax
+/// Example: softmax(tensor({{1.f, 1.f}, {0.f, 200.f}}), 1)
 STET_API Tensor softmax(In x, int axis);
+/// log(softmax(x)) along an axis, without underflow.
+/// Names: scipy.special.log_softmax, tf.nn.log_softmax, keras.ops.log_softmax, torch.nn.functional.log_softmax
+/// Example: log_softmax(tensor({{0.f, 0.f}, {0.f, 100.f}}), 1)
 STET_API Tensor log_softmax(In x, int axis);
 /// Along the last axis; overloads of their own, so that they can be given as activations.
+/// Example: softmax(tensor({{0.f, 0.f}, {200.f, 0.f}}))
 STET_API Tensor softmax(In x);
 STET_API Tensor log_softmax(In x);
 #endif

@@ -10,10 +10,14 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- products
+
 struct MatmulOptions {
   bool transpose_a = false, transpose_b = false;
 };
 /// Matrix product of the last two axes; leading axes broadcast. A vector on the left is a row, on the right a column.
+/// Names: numpy.matmul, array_api.matmul, tf.linalg.matmul, torch.matmul
+/// Example: matmul(tensor({{1, 2}, {3, 4}}), tensor({{5, 6}, {7, 8}}))
 STET_API Tensor matmul(In a, In b, MatmulOptions options = {});
 #endif
 

@@ -12,6 +12,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- windows and images
+
 /// What surrounds an input that windows move over: "valid" is nothing; "same" as many zeros as give
 /// ceil(size / stride) windows, the odd one at the end, as in TensorFlow; {{before, after}, …} that many, per spatial
 /// axis.
@@ -99,16 +101,17 @@ struct ConvTransposeOptions {
 };
 /// The transposed convolution: what the gradient of conv1d with these strides and this padding does. `x` is
 /// [batch, steps, channels], the filter [size, features, channels].
-/// Names: tf.nn.conv1d_transpose, keras.ops.conv_transpose
+/// Names: tf.nn.conv1d_transpose, keras.ops.conv_transpose, torch.nn.functional.conv_transpose1d
 /// Example: conv1d_transpose(reshape(tensor({1.f, 2.f}), {1, 2, 1}), ones({2, 1, 1}), {.strides = {2}})
 STET_API Tensor conv1d_transpose(In x, In filter, const ConvTransposeOptions& options = {});
 /// The same of images [batch, height, width, channels] with a filter [height, width, features, channels].
 /// Names: tf.nn.conv2d_transpose, keras.ops.conv_transpose, torch.nn.functional.conv_transpose2d
 /// Example: conv2d_transpose(reshape(tensor({1.f, 2.f}), {1, 1, 2, 1}), ones({1, 2, 1, 1}), {.strides = {1, 2}})
 STET_API Tensor conv2d_transpose(In x, In filter, const ConvTransposeOptions& options = {});
-/// The same of volumes [batch, depth, height, width, channels] with a filter [depth, height, width, features,
-/// channels]. Names: tf.nn.conv3d_transpose, keras.ops.conv_transpose Example: conv3d_transpose(ones({1, 1, 1, 2, 1}),
-/// ones({1, 1, 2, 1, 1}))
+/// The same of volumes [batch, depth, height, width, channels] with a filter
+/// [depth, height, width, features, channels].
+/// Names: tf.nn.conv3d_transpose, keras.ops.conv_transpose, torch.nn.functional.conv_transpose3d
+/// Example: conv3d_transpose(ones({1, 1, 1, 2, 1}), ones({1, 1, 2, 1, 1}))
 STET_API Tensor conv3d_transpose(In x, In filter, const ConvTransposeOptions& options = {});
 #endif
 

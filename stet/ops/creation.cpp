@@ -7,6 +7,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- creation
+
 /// start, start + step, … before stop. Integers (and sizes, also of a trace) give i64, or `dtype` as cast does.
 /// Names: numpy.arange, array_api.arange, jax.numpy.arange, tf.range
 /// Example: arange(2, 11, 3)
@@ -19,6 +21,8 @@ STET_API Tensor arange_of_reals(double start, double stop, double step, DType dt
 }
 /// The same of floating numbers, f32 unless said otherwise: ceil((stop - start) / step) elements, as in NumPy, so
 /// rounding may add one. linspace() says how many.
+/// Names: numpy.arange, tf.range
+/// Example: arange(0.0, 1.0, 0.25)
 template <inside::Number A, inside::Number B, inside::Number C = int>
 requires(std::floating_point<A> || std::floating_point<B> || std::floating_point<C>) Tensor
     arange(A start, B stop, C step = 1, DType dtype = DType::f32, Where where = Where::here()) {
@@ -70,10 +74,16 @@ STET_API Tensor tri(const Dim& n, const Dim& m, EyeOptions options = {}, Where w
 
 /// zeros(): there is no tensor whose elements are not known.
 /// Names: numpy.empty, array_api.empty
+/// Example: empty({2})
 STET_API Tensor empty(const Shape& shape, DType dtype = DType::f32, Where where = Where::here());
+/// zeros_like().
+/// Names: numpy.empty_like, array_api.empty_like
+/// Example: empty_like(tensor({1, 2}))
 STET_API Tensor empty_like(const Tensor& like, Where where = Where::here());
-/// A value that may be traced, or a tensor that is repeated up to the shape; in its own type unless `dtype` is given.
+/// A tensor of one value (which may be traced), or a tensor that is repeated up to the shape; in its own type unless
+/// `dtype` is given.
 /// Names: numpy.full, array_api.full, jax.numpy.full, tf.fill
+/// Example: full({2}, tensor({7, 8}))
 STET_API Tensor full(const Shape& shape, In value, std::optional<DType> dtype = {});
 /// `value` in the shape of another tensor, and in its type unless `dtype` is given.
 /// Names: numpy.full_like, array_api.full_like, jax.numpy.full_like
@@ -87,6 +97,7 @@ struct MeshgridOptions {
 };
 /// For each vector a tensor over the grid of all of them; not copied, a broadcast view.
 /// Names: numpy.meshgrid, array_api.meshgrid, jax.numpy.meshgrid, tf.meshgrid
+/// Example: meshgrid({tensor({1, 2, 3}), tensor({10, 20})})[0]
 STET_API std::vector<Tensor> meshgrid(const std::vector<Tensor>& vectors, MeshgridOptions options = {},
                                       Where where = Where::here());
 #endif

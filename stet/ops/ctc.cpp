@@ -8,6 +8,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- losses
+
 struct CtcOptions {
   std::int64_t blank = 0;  // the class that stands for no label; negative: from the end
 };

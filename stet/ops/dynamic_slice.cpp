@@ -11,6 +11,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- choosing by position and by value
+
 /// The block of `size` elements along each axis that begins at `begin`, an integer tensor with one position per axis. A
 /// block that would reach beyond the tensor begins as much earlier as it must, as in JAX.
 /// Names: jax.lax.dynamic_slice, tf.slice

@@ -8,6 +8,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- products
+
 /// Sums of products, by Einstein's convention: einsum("bhqd,bhkd->bhqk", {q, k}) names every axis of every operand with
 /// a letter, and sums over the letters that the result does not have. A letter that stands twice in an operand is its
 /// diagonal; "..." stands for any number of axes, which broadcast and come first if the result is not given. Without

@@ -10,6 +10,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- choosing by position and by value
+
 /// Slices of `x` along `axis`, chosen by integer `indices`; an index outside 0 to size-1 is a UserError.
 /// Names: numpy.take, array_api.take, tf.gather
 /// Example: gather(tensor({10, 20, 30}), tensor({2, 0}))

@@ -9,7 +9,11 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- choosing by position and by value
+
 /// Positions of non-zero elements, i64[count, rank], in row-major order.
+/// Names: array_api.nonzero, numpy.argwhere, tf.where, torch.nonzero
+/// Example: nonzero(tensor({{0, 7}, {8, 0}}))
 STET_API Tensor nonzero(In x);
 #endif
 

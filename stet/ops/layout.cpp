@@ -20,7 +20,11 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- shapes
+
 /// The same elements in row-major order under another shape; one size may be -1 and follows from the others.
+/// Names: numpy.reshape, array_api.reshape, tf.reshape, torch.reshape
+/// Example: reshape(arange(6), {2, -1})
 STET_API Tensor reshape(In x, std::initializer_list<Dim> shape);
 STET_API Tensor reshape(In x, const std::vector<Dim>& shape);
 STET_API Tensor reshape(In x, const Shape& shape);
@@ -33,22 +37,38 @@ Tensor reshape(In x, const std::array<I, count>& shape) {
   return reshape(x, std::vector<Dim>(shape.begin(), shape.end()));
 }
 /// Axes in another order; without one, reversed.
+/// Names: numpy.transpose, tf.transpose, torch.permute
+/// Example: transpose(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor transpose(In x);
 STET_API Tensor transpose(In x, const Axes& order);
 /// Repeated along axes of size 1 (and new leading ones) up to `shape`, without copying.
+/// Names: numpy.broadcast_to, array_api.broadcast_to, tf.broadcast_to, torch.broadcast_to
+/// Example: broadcast_to(tensor({1, 2}), {2, 2})
 STET_API Tensor broadcast_to(In x, const Shape& shape);
 /// The block that starts at `begin` and has `size` elements along each axis, every `step`-th of them.
+/// Names: tf.slice, tf.strided_slice, torch.narrow
+/// Example: slice(arange(10), {2}, {3}, {2})
 STET_API Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim>& size,
                       const std::vector<std::int64_t>& step = {});
-/// Axes backwards.
+/// The given axes backwards.
+/// Names: numpy.flip, tf.reverse, torch.flip
+/// Example: reverse(tensor({{1, 2}, {3, 4}}), 0)
 STET_API Tensor reverse(In x, const Axes& axes);
 /// Tensors one after the other along an axis.
+/// Names: numpy.concatenate, array_api.concat, tf.concat, torch.cat
+/// Example: concat({tensor({1, 2}), tensor({3})})
 STET_API Tensor concat(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
 /// Tensors of one shape along a new axis.
+/// Names: numpy.stack, array_api.stack, tf.stack, torch.stack
+/// Example: stack({tensor({1, 2}), tensor({3, 4})}, 1)
 STET_API Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
 /// An axis of size 1 put in.
+/// Names: numpy.expand_dims, array_api.expand_dims, tf.expand_dims, torch.unsqueeze
+/// Example: expand_dims(tensor({1, 2}), 1)
 STET_API Tensor expand_dims(In x, int axis);
 /// Axes of size 1 taken out: all, or the given ones.
+/// Names: numpy.squeeze, array_api.squeeze, tf.squeeze, torch.squeeze
+/// Example: squeeze(tensor({{1, 2}}))
 STET_API Tensor squeeze(In x);
 STET_API Tensor squeeze(In x, const Axes& axes);
 #endif

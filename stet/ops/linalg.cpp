@@ -10,6 +10,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- linear algebra
+
 /// Linear algebra of the last two axes: matrices of f32 or f64, all leading axes are a batch. A matrix that cannot be
 /// factorised is a UserError that names it.
 namespace linalg {
@@ -50,8 +52,9 @@ struct LuResult {
   Tensor permutation;  // i64 [..., m]
   Tensor l, u;         // [..., m, k] with ones on the diagonal, [..., k, n]
 };
-/// Row permutation[i] of x is row i of l u; k is the smaller of m and n.
+/// The factors of elimination with row exchanges: row permutation[i] of x is row i of l u; k is the smaller of m and n.
 /// Names: scipy.linalg.lu, tf.linalg.lu
+/// Example: linalg::lu(tensor({{1.f, 3.f}, {4.f, 4.f}})).u
 STET_API LuResult lu(In x);
 
 /// The determinant. Its gradient exists for singular matrices too; the second one only for others.
@@ -63,6 +66,7 @@ struct SlogdetResult {
 };
 /// The determinant as sign times exp(logabsdet), where it would overflow; of singular matrices 0 and -inf.
 /// Names: numpy.linalg.slogdet, array_api.linalg.slogdet, tf.linalg.slogdet
+/// Example: linalg::slogdet(tensor({{0.f, 2.f}, {0.5f, 0.f}})).sign
 STET_API SlogdetResult slogdet(In x);
 /// det(x) times the inverse of x, also where there is no inverse: the transposed cofactors.
 /// Example: linalg::adjugate(tensor({{1.f, 2.f}, {3.f, 4.f}}))
@@ -76,9 +80,9 @@ struct QrResult {
 };
 /// x = q r: columns of q are orthonormal, r is upper triangular and its diagonal is not negative, which makes both
 /// unique where x has full rank. q is [..., m, k] and r [..., k, n], k the smaller of m and n; complete: [..., m, m]
-/// and
-/// [..., m, n]. Gradients need the first k columns to be independent.
+/// and [..., m, n]. Gradients need the first k columns to be independent.
 /// Names: numpy.linalg.qr, array_api.linalg.qr, tf.linalg.qr
+/// Example: linalg::qr(tensor({{3.f, 5.f}, {4.f, 0.f}})).r
 STET_API QrResult qr(In x, QrOptions options = {});
 
 }  // namespace linalg

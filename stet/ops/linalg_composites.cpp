@@ -8,6 +8,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- linear algebra
+
 namespace linalg {
 
 /// The inverse, by solving for the identity; to solve with it, solve(a, b) is quicker and more accurate.
@@ -26,6 +28,7 @@ struct LstsqResult {
 };
 /// Least squares: x with a x close to b. b is [..., m, k], or a vector of rank 1.
 /// Names: numpy.linalg.lstsq, tf.linalg.lstsq
+/// Example: linalg::lstsq(tensor({{1.f, 0.f}, {0.f, 2.f}, {0.f, 0.f}}), tensor({1.f, 4.f, 5.f})).x
 STET_API LstsqResult lstsq(In a, In b, LstsqOptions options = {});
 
 /// x times itself, n times; a negative n is that of the inverse, and 0 gives the identity.

@@ -8,11 +8,14 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- losses
+
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // this part of every label is spread evenly over all classes
 };
 /// -log(softmax(logits)[label]) per sample: `labels` are integers [...], `logits` [..., classes].
 /// Names: tf.nn.sparse_softmax_cross_entropy_with_logits, torch.nn.functional.cross_entropy
+/// Example: sparse_cross_entropy(tensor({0, 1}), tensor({{0.f, 0.f}, {100.f, 0.f}}))
 STET_API Tensor sparse_cross_entropy(In labels, In logits, CrossEntropyOptions options = {});
 /// -sum(labels * log_softmax(logits)) over the last axis: `labels` are probabilities, of the shape of `logits`. A logit
 /// of -inf whose label is 0 costs nothing.

@@ -4,10 +4,14 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- normalisation
+
 struct LayerNormOptions {
   double epsilon = 1e-3;
 };
 /// (x - mean) / sqrt(variance + epsilon) over the last axis, times `gamma`, plus `beta`.
+/// Names: torch.nn.functional.layer_norm, keras.layers.LayerNormalization
+/// Example: layer_norm(tensor({{1.f, 3.f}}), 1.f, 0.f, {.epsilon = 0})
 STET_API Tensor layer_norm(In x, In gamma, In beta, LayerNormOptions options = {});
 struct RmsNormOptions {
   double epsilon = 1e-6;

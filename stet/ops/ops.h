@@ -23,6 +23,8 @@ namespace stet {
 #include "stet/ops/elementwise.def"
 
 /// The same values in another type. Floating to integer saturates and NaN gives 0; integers wrap; to bool is `!= 0`.
+/// Names: numpy.ndarray.astype, array_api.astype, tf.cast, torch.Tensor.to
+/// Example: cast(tensor({-1.5f, 2.5f, 300.f}), u8)
 STET_API Tensor cast(In x, DType dtype);
 
 inline Tensor operator+(In x, In y) { return add(x, y); }

@@ -14,6 +14,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- cutting and putting together
+
 /// How much is put before and after an axis.
 struct Padding {
   Dim before = 0, after = 0;

@@ -11,6 +11,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- windows and images
+
 struct PoolOptions {
   /// One entry per spatial axis; empty: the window, so that windows lie side by side.
   std::vector<std::int64_t> strides = {};
@@ -22,7 +24,7 @@ struct PoolOptions {
 /// Example: max_pool(reshape(cast(arange(16), f32), {1, 4, 4, 1}), {2, 2})
 STET_API Tensor max_pool(In x, const std::vector<std::int64_t>& window, const PoolOptions& options = {});
 /// The mean of every window, of the elements that are there: padding is not counted, as in TensorFlow.
-/// Names: tf.nn.avg_pool, keras.ops.average_pool
+/// Names: tf.nn.avg_pool, keras.ops.average_pool, torch.nn.functional.avg_pool2d
 /// Example: average_pool(reshape(cast(arange(16), f32), {1, 4, 4, 1}), {2, 2})
 STET_API Tensor average_pool(In x, const std::vector<std::int64_t>& window, const PoolOptions& options = {});
 /// The largest element of every channel, over all spatial axes: [batch, channels], or with keepdims the axes in place.
@@ -41,7 +43,7 @@ struct PatchOptions {
 };
 /// The windows of [batch, one to three spatial axes, channels], each laid out in the last axis: window elements
 /// row-major, each with all of its channels, 0 outside.
-/// Names: tf.image.extract_patches, keras.ops.image.extract_patches
+/// Names: tf.image.extract_patches, keras.ops.image.extract_patches, torch.nn.functional.unfold
 /// Example: extract_patches(reshape(arange(9), {1, 3, 3, 1}), {2, 2})
 STET_API Tensor extract_patches(In x, const std::vector<std::int64_t>& window, const PatchOptions& options = {});
 #endif

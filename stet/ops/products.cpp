@@ -7,6 +7,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- products
+
 /// Every element of a times every element of b, [size of a, size of b].
 /// Names: numpy.outer, array_api.linalg.outer, jax.numpy.outer
 /// Example: outer(tensor({1, 2}), tensor({3, 4}))
@@ -17,18 +19,20 @@ STET_API Tensor outer(In a, In b);
 /// Example: tensordot(tensor({{1, 2}, {3, 4}}), tensor({5, 6}), 1)
 STET_API Tensor tensordot(In a, In b, int axes = 2);
 STET_API Tensor tensordot(In a, In b, const Axes& axes_a, const Axes& axes_b);
-/// Over the last axes of both; of a number the product.
+/// Sums of products over the last axes of both; of a number the product.
 /// Names: numpy.inner, jax.numpy.inner
 /// Example: inner(tensor({1, 2}), tensor({3, 4}))
 STET_API Tensor inner(In a, In b);
-/// Over the last axis of a and the last but one of b (of a vector its only one); of a number the product.
+/// Sums of products over the last axis of a and the last but one of b (of a vector its only one); of a number the
+/// product.
 /// Names: numpy.dot, jax.numpy.dot
 /// Example: dot(tensor({1, 2}), tensor({3, 4}))
 STET_API Tensor dot(In a, In b);
-/// Of the flattened tensors, which have equally many elements.
+/// The sum of products of the flattened tensors, which have equally many elements.
 /// Names: numpy.vdot, jax.numpy.vdot
+/// Example: vdot(tensor({{1, 2}, {3, 4}}), tensor({1, 10, 100, 1000}))
 STET_API Tensor vdot(In a, In b);
-/// Over one axis of both, the others broadcast.
+/// Sums of products over one axis of both; the others broadcast.
 /// Names: numpy.vecdot, array_api.vecdot, jax.numpy.vecdot
 /// Example: vecdot(tensor({{1, 2}, {3, 4}}), tensor({5, 6}))
 STET_API Tensor vecdot(In a, In b, int axis = -1);

@@ -7,15 +7,17 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- reductions and statistics
+
 /// The element in the middle of the order, of an even number the mean of the two there; of integers f32. NaN if there
 /// is one. Of an empty axis a UserError.
 /// Names: numpy.median, jax.numpy.median
 /// Example: median(tensor({3.0f, 1.0f, 2.0f, 9.0f}))
 STET_API Tensor median(In x);
 STET_API Tensor median(In x, const Axes& axes, ReduceOptions options = {});
-/// The same of the elements that are not NaN; NaN where there are none.
+/// The median of the elements that are not NaN; NaN where there are none.
 /// Names: numpy.nanmedian, jax.numpy.nanmedian
-/// Example: nanmedian(tensor({3.0f, 1.0f, 2.0f}))
+/// Example: nanmedian(tensor({3.0f, NAN, 2.0f}))
 STET_API Tensor nanmedian(In x);
 STET_API Tensor nanmedian(In x, const Axes& axes, ReduceOptions options = {});
 
@@ -32,7 +34,7 @@ struct QuantileOptions {
 /// Example: quantile(tensor({3.0f, 1.0f, 2.0f, 9.0f}), 0.25)
 STET_API Tensor quantile(In x, In q);
 STET_API Tensor quantile(In x, In q, const Axes& axes, QuantileOptions options = {});
-/// The same for `q` from 0 to 100.
+/// quantile() for `q` from 0 to 100.
 /// Names: numpy.percentile, jax.numpy.percentile
 /// Example: percentile(tensor({3.0f, 1.0f, 2.0f, 9.0f}), 25)
 STET_API Tensor percentile(In x, In q);

@@ -19,6 +19,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- random numbers
+
 class Reservation;
 
 namespace random {
@@ -71,79 +73,104 @@ class STET_API Source {
  public:
   /// Uniform in [minval, maxval).
   /// Names: numpy.random.Generator.uniform, tf.random.uniform, jax.random.uniform
+  /// Example: random::stateless_uniform({3}, {1, 2})
   Tensor uniform(const Shape& shape, UniformOptions options = {}, Where where = Where::here()) const;
   /// Uniform in [low, high), each a number or a tensor that broadcasts to `shape`; NaN where low is above high.
+  /// Example: random::stateless_uniform({2}, {1, 2}, 0.f, tensor({1.f, 100.f}))
   Tensor uniform(const Shape& shape, In low, In high, DrawOptions options = {}, Where where = Where::here()) const;
   /// Normal with this mean and standard deviation.
   /// Names: numpy.random.Generator.normal, tf.random.normal, jax.random.normal, torch.normal
+  /// Example: random::stateless_normal({3}, {1, 2}, {.mean = 10})
   Tensor normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here()) const;
-  /// NaN where `stddev` is negative.
+  /// Mean and standard deviation are numbers or tensors; NaN where `stddev` is negative.
+  /// Example: random::stateless_normal({2}, {1, 2}, tensor({0.f, 100.f}), 1.f)
   Tensor normal(const Shape& shape, In mean, In stddev, DrawOptions options = {}, Where where = Where::here()) const;
   /// Normal numbers less than two standard deviations from the mean: those further away are drawn again, as Keras does.
   /// Names: tf.random.truncated_normal, keras.random.truncated_normal
+  /// Example: random::stateless_truncated_normal({3}, {1, 2})
   Tensor truncated_normal(const Shape& shape, NormalOptions options = {}, Where where = Where::here()) const;
-  /// NaN where `stddev` is negative.
+  /// Mean and standard deviation are numbers or tensors; NaN where `stddev` is negative.
+  /// Example: random::stateless_truncated_normal({2}, {1, 2}, tensor({0.f, 100.f}), 1.f)
   Tensor truncated_normal(const Shape& shape, In mean, In stddev, DrawOptions options = {},
                           Where where = Where::here()) const;
   /// Uniform integers in [low, high).
   /// Names: numpy.random.Generator.integers, jax.random.randint, torch.randint
+  /// Example: random::stateless_randint({6}, {1, 2}, 1, 7)
   Tensor randint(const Shape& shape, std::int64_t low, std::int64_t high, RandintOptions options = {},
                  Where where = Where::here()) const;
   /// Integers of which every bit is random.
   /// Names: jax.random.bits
+  /// Example: random::stateless_bits({3}, {1, 2}, {.dtype = u8})
   Tensor bits(const Shape& shape, RandintOptions options = {}, Where where = Where::here()) const;
   /// True (1 in other types) with probability `p`; outside of 0 to 1 it is NaN, which as bool or integer is false.
   /// Names: jax.random.bernoulli, torch.bernoulli, keras.random.binomial
+  /// Example: random::stateless_bernoulli({4}, {1, 2}, 0.5)
   Tensor bernoulli(const Shape& shape, In p, BernoulliOptions options = {}, Where where = Where::here()) const;
   /// Classes, chosen with probability softmax(logits) along the last axis (the largest of logits with Gumbel noise).
   /// [...] of logits [..., classes]; with `samples`, [..., samples].
   /// Names: tf.random.categorical, jax.random.categorical, keras.random.categorical
+  /// Example: random::stateless_categorical(log(tensor({0.1f, 0.2f, 0.7f})), {1, 2}, {.samples = 8})
   Tensor categorical(In logits, const CategoricalOptions& options = {}, Where where = Where::here()) const;
-  /// location - scale log(-log(u)).
+  /// location - scale log(-log(u)) of uniform u: what the largest of many numbers tends to.
   /// Names: numpy.random.Generator.gumbel, jax.random.gumbel
+  /// Example: random::stateless_gumbel({3}, {1, 2}, 0, 1)
   Tensor gumbel(const Shape& shape, In location, In scale, DrawOptions options = {}, Where where = Where::here()) const;
   /// Waiting times with density rate exp(-rate x).
   /// Names: numpy.random.Generator.exponential, jax.random.exponential
+  /// Example: random::stateless_exponential({3}, {1, 2}, 2)
   Tensor exponential(const Shape& shape, In rate, DrawOptions options = {}, Where where = Where::here()) const;
-  /// Density exp(-|x - location| / scale) / (2 scale).
+  /// With density exp(-|x - location| / scale) / (2 scale).
   /// Names: numpy.random.Generator.laplace, jax.random.laplace
+  /// Example: random::stateless_laplace({3}, {1, 2}, 0, 1)
   Tensor laplace(const Shape& shape, In location, In scale, DrawOptions options = {},
                  Where where = Where::here()) const;
-  /// Distribution function sigmoid((x - location) / scale).
+  /// With the distribution function sigmoid((x - location) / scale).
   /// Names: numpy.random.Generator.logistic, jax.random.logistic
+  /// Example: random::stateless_logistic({3}, {1, 2}, 0, 1)
   Tensor logistic(const Shape& shape, In location, In scale, DrawOptions options = {},
                   Where where = Where::here()) const;
-  /// Density proportional to x^(alpha - 1) exp(-x). Below what the type holds it is 0: for alpha 0.001, mostly.
+  /// With density proportional to x^(alpha - 1) exp(-x). Below what the type holds it is 0: for alpha 0.001, mostly.
   /// Names: numpy.random.Generator.gamma, tf.random.gamma, jax.random.gamma, keras.random.gamma
+  /// Example: random::stateless_gamma({3}, {1, 2}, 2)
   Tensor gamma(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) const;
-  /// Divided by the rate `beta`.
+  /// gamma(alpha) divided by the rate `beta`.
+  /// Example: random::stateless_gamma({3}, {1, 2}, 2, 10)
   Tensor gamma(const Shape& shape, In alpha, In beta, DrawOptions options = {}, Where where = Where::here()) const;
-  /// Density proportional to x^(a - 1) (1 - x)^(b - 1).
+  /// With density proportional to x^(a - 1) (1 - x)^(b - 1).
   /// Names: numpy.random.Generator.beta, jax.random.beta, keras.random.beta
+  /// Example: random::stateless_beta({3}, {1, 2}, 2, 2)
   Tensor beta(const Shape& shape, In a, In b, DrawOptions options = {}, Where where = Where::here()) const;
   /// Vectors along the last axis that sum to 1, with density proportional to the product of x^(alpha - 1).
   /// Names: numpy.random.Generator.dirichlet, jax.random.dirichlet
+  /// Example: random::stateless_dirichlet({3}, {1, 2}, 2)
   Tensor dirichlet(const Shape& shape, In alpha, DrawOptions options = {}, Where where = Where::here()) const;
   /// The sum of `freedom` squares of standard normal numbers; any positive freedom.
   /// Names: numpy.random.Generator.chisquare, jax.random.chisquare
+  /// Example: random::stateless_chi2({3}, {1, 2}, 4)
   Tensor chi2(const Shape& shape, In freedom, DrawOptions options = {}, Where where = Where::here()) const;
   /// A normal number over the root of chi2(freedom) / freedom.
   /// Names: numpy.random.Generator.standard_t, jax.random.t
+  /// Example: random::stateless_student_t({3}, {1, 2}, 4)
   Tensor student_t(const Shape& shape, In freedom, DrawOptions options = {}, Where where = Where::here()) const;
   /// Counts with mean `rate`. Where it is negative or NaN: NaN, in an integer type -1.
   /// Names: numpy.random.Generator.poisson, tf.random.poisson, jax.random.poisson, torch.poisson
+  /// Example: random::stateless_poisson({6}, {1, 2}, 3)
   Tensor poisson(const Shape& shape, In rate, CountOptions options = {}, Where where = Where::here()) const;
   /// How often each class came up in `trials` choices with probabilities proportional to `p` [..., classes].
   /// Names: numpy.random.Generator.multinomial, jax.random.multinomial
+  /// Example: random::stateless_multinomial(100, {1, 2}, tensor({0.1f, 0.2f, 0.7f}))
   Tensor multinomial(const Dim& trials, In p, CountOptions options = {}, Where where = Where::here()) const;
   /// 0, 1, … count - 1 in an order that is as likely as any other.
   /// Names: numpy.random.Generator.permutation, jax.random.permutation, torch.randperm
+  /// Example: random::stateless_permutation(6, {3, 1})
   Tensor permutation(const Dim& count, Where where = Where::here()) const;
   /// Slices along an axis in another order.
   /// Names: tf.random.shuffle, keras.random.shuffle, jax.random.permutation
+  /// Example: random::stateless_shuffle(tensor({10, 20, 30, 40}), {3, 1})
   Tensor shuffle(In x, ShuffleOptions options = {}, Where where = Where::here()) const;
   /// `count` slices of x along an axis; without `replace` none twice, and no more than there are.
   /// Names: numpy.random.Generator.choice, jax.random.choice
+  /// Example: random::stateless_choice(tensor({10, 20, 30, 40}), {1, 2}, 2, {.replace = false})
   Tensor choice(In x, const Dim& count, const ChoiceOptions& options = {}, Where where = Where::here()) const;
 
  protected:
@@ -172,7 +199,7 @@ class STET_API Generator : public Source {
   friend STET_API const Generator& default_generator();
   explicit Generator(Variable state) : Source(std::move(state)) {}
 };
-/// The process's generator, which the functions below use.
+/// The process's generator, which random::uniform and the other functions draw from.
 STET_API const Generator& default_generator();
 
 /// A source without state: what it draws is a function of the stream and the call's arguments alone, the same at every
@@ -182,6 +209,7 @@ class STET_API Stream : public Source {
   explicit Stream(StreamSeed stream) : Source(stream) {}
 };
 /// Names of independent streams, as jax.random.split makes keys: a function of its arguments alone.
+/// Example: tensor(random::split({1, 2}, 2))
 STET_API std::vector<StreamSeed> split(StreamSeed stream, int count);
 /// A stream for the first value of a Variable: (the seed, how many were handed out since it was set). Weights made in
 /// the same order are the same, whatever else was drawn in between, eagerly or traced.

@@ -12,19 +12,31 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- reductions and statistics
+
 /// Sums; of bool and of 8- and 16-bit integers i32. An empty sum is 0.
+/// Names: numpy.sum, array_api.sum, tf.reduce_sum, torch.sum
+/// Example: sum(tensor({{1, 2}, {3, 4}}), 1)
 STET_API Tensor sum(In x);
 STET_API Tensor sum(In x, const Axes& axes, ReduceOptions options = {});
 /// Means; of integers and bool f32. An empty mean is NaN.
+/// Names: numpy.mean, array_api.mean, tf.reduce_mean, torch.mean
+/// Example: mean(tensor({{1.f, 2.f}, {3.f, 5.f}}), 1)
 STET_API Tensor mean(In x);
 STET_API Tensor mean(In x, const Axes& axes, ReduceOptions options = {});
 /// Products; of bool and of 8- and 16-bit integers i32. An empty product is 1.
+/// Names: numpy.prod, array_api.prod, tf.reduce_prod, torch.prod
+/// Example: prod(tensor({{1, 2}, {3, 4}}), 1)
 STET_API Tensor prod(In x);
 STET_API Tensor prod(In x, const Axes& axes, ReduceOptions options = {});
 /// The largest element; NaN if there is one. Of an empty axis a UserError.
+/// Names: numpy.max, array_api.max, tf.reduce_max, torch.amax
+/// Example: max(tensor({{1, 2}, {3, 4}}), 1)
 STET_API Tensor max(In x);
 STET_API Tensor max(In x, const Axes& axes, ReduceOptions options = {});
 /// The smallest element; NaN if there is one. Of an empty axis a UserError.
+/// Names: numpy.min, array_api.min, tf.reduce_min, torch.amin
+/// Example: min(tensor({{1, 2}, {3, 4}}), 1)
 STET_API Tensor min(In x);
 STET_API Tensor min(In x, const Axes& axes, ReduceOptions options = {});
 /// The position of the largest element along an axis, i64; the first among equals; of NaN if there is one. Without an

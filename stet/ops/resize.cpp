@@ -6,6 +6,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- windows and images
+
 struct ResizeOptions {
   /// "nearest", "bilinear" or "bicubic".
   std::string method = "bilinear";
@@ -13,7 +15,7 @@ struct ResizeOptions {
 /// Images [batch, height, width, channels] at another size, sampled as tf.image.resize does: centres of pixels lie at
 /// halves, "bicubic" is Keys' with a = -0.5 and leaves out what is outside of the image. There is no antialias: to make
 /// images much smaller, average_pool first. Integers become f32, but for "nearest".
-/// Names: tf.image.resize, keras.ops.image.resize, jax.image.resize
+/// Names: tf.image.resize, keras.ops.image.resize, jax.image.resize, torch.nn.functional.interpolate
 /// Example: resize(reshape(tensor({0.f, 1.f}), {1, 1, 2, 1}), 1, 4)
 STET_API Tensor resize(In x, const Dim& height, const Dim& width, const ResizeOptions& options = {});
 /// Every position of [batch, one to three spatial axes, channels] repeated factors[0] times along the first spatial

@@ -13,6 +13,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- scans, order and search
+
 struct ScanOptions {
   bool exclusive = false;  // without the element itself: the first is the sum (product, …) of nothing
   bool reverse = false;    // from the last element to the first

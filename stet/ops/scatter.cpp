@@ -12,6 +12,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- putting and counting by position
+
 /// What becomes of what was there: replaced, added to, multiplied, or the smaller or larger of both.
 enum class ScatterCombine : std::uint8_t { update, add, multiply, min, max };
 

@@ -6,6 +6,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- putting and counting by position
+
 /// Sums of the rows of `data` that have the same id: result[k] is the sum of all data[i] with segment_ids[i] == k. Ids
 /// need no order. They may have several axes, which are then the first ones of `data`. A segment without rows is 0; an
 /// id outside 0 to segments-1 is a UserError. The type is that of `data`; rows are added in their order.
@@ -37,6 +39,8 @@ STET_API Tensor segment_prod(In data, In segment_ids, const Dim& segments);
 /// Example: bincount(tensor({1, 0, 1, 5}), 3)
 STET_API Tensor bincount(In x, const Dim& length);
 /// The sums of the `weights` of equal values, in the weights' type (8- and 16-bit integers and bool: i32).
+/// Names: numpy.bincount, tf.math.bincount
+/// Example: bincount(tensor({1, 0, 1}), 3, tensor({0.5f, 1.f, 2.f}))
 STET_API Tensor bincount(In x, const Dim& length, In weights);
 
 struct HistogramOptions {

@@ -6,6 +6,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- choosing by position and by value
+
 /// What of `x` a bool `mask` marks, in row-major order: the axes that the mask has, from `axis` on, become one whose
 /// size is the number of marks.
 /// Names: tf.boolean_mask, numpy.extract, numpy.compress
@@ -71,7 +73,7 @@ struct CloseOptions {
 /// Names: numpy.isclose, jax.numpy.isclose
 /// Example: isclose(tensor({1.0f, 2.0f}), tensor({1.000001f, 2.1f}))
 STET_API Tensor isclose(In x, In y, CloseOptions options = {});
-/// Whether all elements are, a bool scalar.
+/// Whether all elements are close (isclose), a bool scalar.
 /// Names: numpy.allclose, jax.numpy.allclose
 /// Example: allclose(tensor({1.0f, 2.0f}), tensor({1.000001f, 2.0f}))
 STET_API Tensor allclose(In x, In y, CloseOptions options = {});

@@ -15,10 +15,13 @@ namespace stet {
 /// Example: flip(tensor({1, 2, 3}))
 STET_API Tensor flip(In x);
 STET_API Tensor flip(In x, const Axes& axes);
-/// Columns (axis 1) backwards; rows (axis 0) backwards.
+/// Columns (axis 1) backwards.
 /// Names: numpy.fliplr, jax.numpy.fliplr
+/// Example: fliplr(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor fliplr(In x);
+/// Rows (axis 0) backwards.
 /// Names: numpy.flipud, jax.numpy.flipud
+/// Example: flipud(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor flipud(In x);
 /// Elements moved by `shift` positions along an axis, those that leave at the end put in at the begin; without an axis
 /// those of the flattened tensor. A shift may be negative, or a size.
@@ -27,6 +30,8 @@ STET_API Tensor flipud(In x);
 STET_API Tensor roll(In x, const Dim& shift);
 STET_API Tensor roll(In x, const Dim& shift, int axis);
 /// One shift for each axis.
+/// Names: numpy.roll, tf.roll
+/// Example: roll(tensor({{1, 2}, {3, 4}}), {1, 1}, {0, 1})
 STET_API Tensor roll(In x, const std::vector<Dim>& shifts, const Axes& axes);
 /// Turned `k` times by 90 degrees, from the first axis towards the second.
 /// Names: numpy.rot90, jax.numpy.rot90
@@ -34,32 +39,46 @@ STET_API Tensor roll(In x, const std::vector<Dim>& shifts, const Axes& axes);
 STET_API Tensor rot90(In x, int k = 1, const Axes& axes = {0, 1});
 /// The axes `source` put to the places `destination`, the others in their order.
 /// Names: numpy.moveaxis, array_api.moveaxis, jax.numpy.moveaxis
+/// Example: moveaxis(tensor({{{1, 2}, {3, 4}}}), 0, 2)
 STET_API Tensor moveaxis(In x, const Axes& source, const Axes& destination);
+/// Two axes exchanged.
 /// Names: numpy.swapaxes, jax.numpy.swapaxes
+/// Example: swapaxes(tensor({{1, 2}, {3, 4}}), 0, 1)
 STET_API Tensor swapaxes(In x, int axis1, int axis2);
 /// The last two axes exchanged.
 /// Names: array_api.matrix_transpose, jax.numpy.matrix_transpose, tf.linalg.matrix_transpose
+/// Example: matrix_transpose(tensor({{{1, 2}, {3, 4}}}))
 STET_API Tensor matrix_transpose(In x);
 /// transpose(x, order).
 /// Names: array_api.permute_dims, jax.numpy.permute_dims
+/// Example: permute_dims(tensor({{1, 2}, {3, 4}}), {1, 0})
 STET_API Tensor permute_dims(In x, const Axes& order);
 
 // --- rank
 
 /// All elements along one axis, row-major.
 /// Names: numpy.ravel, jax.numpy.ravel
+/// Example: ravel(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor ravel(In x);
+/// The same as ravel().
 /// Names: numpy.ndarray.flatten
+/// Example: flatten(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor flatten(In x);
 /// Axes of size 1 put in: where they stand in the result.
 /// Names: numpy.expand_dims, jax.numpy.expand_dims
+/// Example: expand_dims(tensor({1, 2}), {0, 2})
 STET_API Tensor expand_dims(In x, const Axes& axes);
-/// With one, two or three axes at least. A vector is a row of a matrix, and a matrix gets a last axis.
+/// With one axis at least: a number is a vector of one element.
 /// Names: numpy.atleast_1d, jax.numpy.atleast_1d
+/// Example: atleast_1d(tensor(7))
 STET_API Tensor atleast_1d(In x);
+/// With two axes at least: a vector is a row of a matrix.
 /// Names: numpy.atleast_2d, jax.numpy.atleast_2d
+/// Example: atleast_2d(tensor({7, 8}))
 STET_API Tensor atleast_2d(In x);
+/// With three axes at least: a vector lies along the middle one, and a matrix gets a last axis.
 /// Names: numpy.atleast_3d, jax.numpy.atleast_3d
+/// Example: atleast_3d(tensor({7, 8}))
 STET_API Tensor atleast_3d(In x);
 
 // --- repetition
@@ -79,8 +98,11 @@ STET_API Tensor repeat(In x, const Dim& count);
 STET_API Tensor repeat(In x, const Dim& count, int axis);
 /// Tensors repeated up to the shape that theirs broadcast to; not copied.
 /// Names: numpy.broadcast_arrays, array_api.broadcast_arrays, jax.numpy.broadcast_arrays
+/// Example: broadcast_arrays({tensor({1, 2}), tensor({{10}, {20}})})[0]
 STET_API std::vector<Tensor> broadcast_arrays(const std::vector<Tensor>& tensors, Where where = Where::here());
+/// The shape that these broadcast to; a UserError if they do not.
 /// Names: numpy.broadcast_shapes, array_api.broadcast_shapes, jax.numpy.broadcast_shapes, tf.broadcast_static_shape
+/// Example: broadcast_shapes({{3, 1}, {4}})
 STET_API Shape broadcast_shapes(const std::vector<Shape>& shapes, Where where = Where::here());
 
 // --- cutting and putting together
@@ -90,11 +112,14 @@ STET_API std::vector<Tensor> split_evenly(const In& x, std::int64_t count, int a
 }
 /// `count` parts of one size along an axis, as views; UserError if the axis cannot be divided so.
 /// Names: numpy.split, jax.numpy.split, tf.split
+/// Example: split(arange(6), 3)[1]
 template <std::integral I>
 std::vector<Tensor> split(In x, I count, int axis = 0) {
   return inside::split_evenly(x, static_cast<std::int64_t>(count), axis, false);
 }
 /// Parts of these sizes (not NumPy's positions), which add up to the axis.
+/// Names: tf.split, torch.split
+/// Example: split(arange(6), {1, 2, 3})[1]
 STET_API std::vector<Tensor> split(In x, const std::vector<Dim>& sizes, int axis = 0);
 template <std::integral I>
 std::vector<Tensor> split(In x, const std::vector<I>& sizes, int axis = 0) {
@@ -102,32 +127,39 @@ std::vector<Tensor> split(In x, const std::vector<I>& sizes, int axis = 0) {
 }
 /// `count` parts whose sizes differ by one at most, the longer ones first.
 /// Names: numpy.array_split, jax.numpy.array_split
+/// Example: array_split(arange(5), 2)[0]
 template <std::integral I>
 std::vector<Tensor> array_split(In x, I count, int axis = 0) {
   return inside::split_evenly(x, static_cast<std::int64_t>(count), axis, true);
 }
 /// The slices along an axis, which goes away, as views. How many there are is asked: a trace serves this size alone.
 /// Names: numpy.unstack, array_api.unstack, jax.numpy.unstack, tf.unstack
+/// Example: unstack(tensor({{1, 2}, {3, 4}}), 1)[0]
 STET_API std::vector<Tensor> unstack(In x, int axis = 0);
 /// Beside each other: along axis 1, vectors along axis 0.
 /// Names: numpy.hstack, jax.numpy.hstack
+/// Example: hstack({tensor({{1}, {2}}), tensor({{3}, {4}})})
 STET_API Tensor hstack(const std::vector<Tensor>& parts, Where where = Where::here());
 /// Below each other: along axis 0, vectors as rows.
 /// Names: numpy.vstack, jax.numpy.vstack
+/// Example: vstack({tensor({1, 2}), tensor({3, 4})})
 STET_API Tensor vstack(const std::vector<Tensor>& parts, Where where = Where::here());
 /// Behind each other: along axis 2, of atleast_3d.
 /// Names: numpy.dstack, jax.numpy.dstack
+/// Example: dstack({tensor({{1, 2}}), tensor({{3, 4}})})
 STET_API Tensor dstack(const std::vector<Tensor>& parts, Where where = Where::here());
 /// Beside each other, vectors as columns.
 /// Names: numpy.column_stack, jax.numpy.column_stack
+/// Example: column_stack({tensor({1, 2}), tensor({3, 4})})
 STET_API Tensor column_stack(const std::vector<Tensor>& parts, Where where = Where::here());
 
 // --- diagonals
 
-/// The last two axes with 0 above diagonal k; below it. (A diagonal k > 0 lies above the main one.)
+/// The last two axes with 0 above diagonal k. (A diagonal k > 0 lies above the main one.)
 /// Names: numpy.tril, array_api.tril, jax.numpy.tril, tf.linalg.band_part
 /// Example: tril(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor tril(In x, std::int64_t k = 0);
+/// The last two axes with 0 below diagonal k.
 /// Names: numpy.triu, array_api.triu, jax.numpy.triu, tf.linalg.band_part
 /// Example: triu(tensor({{1, 2}, {3, 4}}))
 STET_API Tensor triu(In x, std::int64_t k = 0);

@@ -11,6 +11,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- scans, order and search
+
 struct SortOptions {
   bool descending = false;  // from the largest; equal elements keep their order either way
 };
@@ -25,8 +27,9 @@ STET_API Tensor argsort(In x, int axis = -1, SortOptions options = {});
 struct Sorted {
   Tensor values, positions;  // positions are i64
 };
-/// Both at once.
+/// The elements in order along an axis, and the positions that they had.
 /// Names: torch.sort
+/// Example: sort_with_positions(tensor({30, 10, 20})).positions
 STET_API Sorted sort_with_positions(In x, int axis = -1, SortOptions options = {});
 /// The `k` largest elements along an axis, from the largest, and their positions; of equal ones the first.
 /// Names: tf.math.top_k, torch.topk, jax.lax.top_k

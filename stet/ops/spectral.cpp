@@ -12,6 +12,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- linear algebra
+
 namespace linalg {
 
 struct SvdOptions {
@@ -25,6 +27,7 @@ struct SvdResult {
 /// where singular values differ; terms between equal ones are left out, which is right for all that does not depend on
 /// the choice of vectors.
 /// Names: numpy.linalg.svd, array_api.linalg.svd, tf.linalg.svd
+/// Example: linalg::svd(tensor({{0.f, 2.f}, {3.f, 0.f}})).s
 STET_API SvdResult svd(In x, SvdOptions options = {});
 /// The singular values alone, descending.
 /// Names: numpy.linalg.svdvals, array_api.linalg.svdvals
@@ -38,6 +41,7 @@ struct EighResult {
 /// magnitude positive. Of x the lower triangle is read, and only its elements have gradients; those of eigenvectors
 /// exist where eigenvalues differ, as svd's.
 /// Names: numpy.linalg.eigh, array_api.linalg.eigh, tf.linalg.eigh
+/// Example: linalg::eigh(tensor({{1.f, 0.f}, {0.f, 3.f}})).eigenvectors
 STET_API EighResult eigh(In x);
 /// The eigenvalues alone, ascending.
 /// Names: numpy.linalg.eigvalsh, array_api.linalg.eigvalsh, tf.linalg.eigvalsh

@@ -9,6 +9,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- reductions and statistics
+
 /// How many elements are not zero, i64; NaN is not zero.
 /// Example: count_nonzero(tensor({{0, 1}, {2, 3}}), 1)
 /// Names: numpy.count_nonzero, array_api.count_nonzero, tf.math.count_nonzero, torch.count_nonzero
@@ -65,24 +67,29 @@ STET_API Tensor average(In x, In weights, const Axes& axes, ReduceOptions option
 /// Names: numpy.nansum
 STET_API Tensor nansum(In x);
 STET_API Tensor nansum(In x, const Axes& axes, ReduceOptions options = {});
-/// Example: nanmean(tensor({{1.f, NAN, 3.f}}), 1)
+/// The mean of the elements that are not NaN.
 /// Names: numpy.nanmean
+/// Example: nanmean(tensor({{1.f, NAN, 3.f}}), 1)
 STET_API Tensor nanmean(In x);
 STET_API Tensor nanmean(In x, const Axes& axes, ReduceOptions options = {});
-/// Example: nanmax(tensor({{1.f, NAN, 3.f}}), 1)
+/// The largest of the elements that are not NaN.
 /// Names: numpy.nanmax
+/// Example: nanmax(tensor({{1.f, NAN, 3.f}}), 1)
 STET_API Tensor nanmax(In x);
 STET_API Tensor nanmax(In x, const Axes& axes, ReduceOptions options = {});
-/// Example: nanmin(tensor({{1.f, NAN, 3.f}}), 1)
+/// The smallest of the elements that are not NaN.
 /// Names: numpy.nanmin
+/// Example: nanmin(tensor({{1.f, NAN, 3.f}}), 1)
 STET_API Tensor nanmin(In x);
 STET_API Tensor nanmin(In x, const Axes& axes, ReduceOptions options = {});
-/// Example: nanvar(tensor({{1.f, NAN, 3.f}}), 1)
+/// The variance of the elements that are not NaN.
 /// Names: numpy.nanvar
+/// Example: nanvar(tensor({{1.f, NAN, 3.f}}), 1)
 STET_API Tensor nanvar(In x);
 STET_API Tensor nanvar(In x, const Axes& axes, VarianceOptions options = {});
-/// Example: nanstd(tensor({{1.f, NAN, 3.f}}), 1)
+/// The standard deviation of the elements that are not NaN.
 /// Names: numpy.nanstd
+/// Example: nanstd(tensor({{1.f, NAN, 3.f}}), 1)
 STET_API Tensor nanstd(In x);
 STET_API Tensor nanstd(In x, const Axes& axes, VarianceOptions options = {});
 struct CovarianceOptions {

@@ -5,6 +5,8 @@
 namespace stet {
 
 #ifdef STET_DECLARATIONS
+// --- putting and counting by position
+
 /// A part of a tensor, named as in brackets: what comes back from its functions is a new tensor with that part changed.
 class STET_API TensorPart {
  public:

@@ -6,4 +6,7 @@ namespace stet {
 /// example gives, computed now.
 void print_functions();
 
+/// The names of other libraries that functions of stet/ops/*.cpp are known under, as Markdown, by library.
+void print_names();
+
 }  // namespace stet

@@ -2,9 +2,9 @@
 //
 //   stet ops                         the table of ops, as Markdown
 //   stet ops functions               the documented functions with examples, as Markdown
+//   stet ops names                   their names in other libraries, as Markdown
 //   stet dump <op> [dtype] [stage…]  an elementwise op on its way to machine code; stages: row expr gradient graph
-//   passes
-//                                    kernel llvm assembly (all without one)
+//                                    passes kernel llvm assembly (all without one)
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -23,7 +23,7 @@ namespace stet {
 namespace {
 
 int usage() {
-  std::cerr << "usage: stet ops [functions]\n"
+  std::cerr << "usage: stet ops [functions|names]\n"
                "       stet dump <elementwise op> [dtype] [row expr gradient graph passes kernel llvm assembly]\n";
   return 2;
 }
@@ -35,13 +35,19 @@ bool has_gradient(const OpDef& row) {
   return row.gradient && floating;
 }
 
+/// As a cell of a table: a bar would end it.
+std::string cell(std::string words) {
+  for (std::size_t at = 0; (at = words.find('|', at)) != std::string::npos; at += 2) words.insert(at, "\\");
+  return words;
+}
+
 void print_ops() {
   std::cout << "| op | kind | what it gives | gradient |\n|---|---|---|---|\n";
   std::string last;
   for (const OpDef* row : all_rows()) {
     if (last == row->name) continue;  // cast has a row per type
     last = row->name;
-    std::cout << "| `" << row->name << "` | " << name(row->kind) << " | " << row->summary << " | "
+    std::cout << "| `" << row->name << "` | " << name(row->kind) << " | " << cell(row->summary) << " | "
               << (has_gradient(*row) ? "yes" : "") << " |\n";
   }
 }
@@ -130,6 +136,10 @@ int main(int argc, char** argv) {
     }
     if (words.size() == 2 && words[0] == "ops" && words[1] == "functions") {
       stet::print_functions();
+      return 0;
+    }
+    if (words.size() == 2 && words[0] == "ops" && words[1] == "names") {
+      stet::print_names();
       return 0;
     }
     if (!words.empty() && words[0] == "dump") return stet::dump({words.begin() + 1, words.end()});

@@ -1,10 +1,15 @@
 #!/bin/sh
 # run.sh <build folder> <source folder> <compiler>: compiles and runs every complete program (a ```cpp block with a main) in
-# README.md and docs/, and compares what it prints with the ```text block that follows it; and the table of ops with docs/ops.md.
+# README.md and docs/, and compares what it prints with the ```text block that follows it.
 set -eu
 build=$1 source=$2 compiler=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# The header once for all programs.
+mkdir -p "$work/header/stet"
+echo "#include \"$source/stet/stet.h\"" > "$work/header/stet/stet.h"
+compile="$compiler -std=c++20 -Wall -Wextra -I$work/header -I$source -I$build/generated"
+$compile -x c++-header "$work/header/stet/stet.h" -o "$work/header/stet/stet.h.gch"
 count=0
 for page in "$source/README.md" "$source"/docs/*.md; do
   rm -f "$work"/block*
@@ -17,8 +22,7 @@ for page in "$source/README.md" "$source"/docs/*.md; do
   for block in "$work"/block*.cpp; do
     [ -f "$block" ] && grep -q "int main" "$block" || continue
     count=$((count + 1))
-    "$compiler" -std=c++20 -Wall -Wextra -I"$source" -I"$build/generated" "$block" -o "$work/program" -L"$build" -lstet \
-      -Wl,-rpath,"$build" || { echo "$page: a program does not compile" >&2; exit 1; }
+    $compile "$block" -o "$work/program" -L"$build" -lstet -Wl,-rpath,"$build" || { echo "$page: a program does not compile" >&2; exit 1; }
     "$work/program" > "$work/printed" || { echo "$page: a program fails" >&2; exit 1; }
     if [ -f "${block%.cpp}.txt" ] && ! diff "${block%.cpp}.txt" "$work/printed"; then
       echo "$page: a program prints something else than the page says" >&2
