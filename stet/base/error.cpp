@@ -53,6 +53,13 @@ IndexProblem::IndexProblem(std::string text, std::string advice, const IndexProb
       extent_(other.extent_) {}
 
 IndexProblem IndexProblem::in(const IndexWords& words) const {
+  if (words.from_end) {
+    const std::string range = extent_ == 0 ? std::string(words.among) + " are none"
+                                           : stet::text("allowed are ", -extent_, " to ", extent_ - 1);
+    return {stet::text(words.index, " ", value_ < 0 ? value_ - extent_ : value_, " ", words.place, " ", position_,
+                       " is out of range: ", range),
+            words.advice, *this};
+  }
   return {stet::text(words.index, " ", value_, " ", words.place, " ", position_, " is not one of the ", extent_, " ",
                      words.among),
           words.advice, *this};

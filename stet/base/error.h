@@ -92,6 +92,7 @@ struct IndexWords {
   const char* place;
   const char* among;
   const char* advice;
+  bool from_end = false;  // negative ones count from the end, and had the extent added
 };
 
 /// An index that is out of range, found while a program ran: the element at flat `position` of an operand is `value`;

@@ -370,6 +370,9 @@ void call_into(const OpDef& op, std::span<const In> given, AttributesView attrib
 }
 
 Tensor as_tensor(const In& operand, DType dtype) {
+  // A size of a trace is one of its values, not a number that the trace would be bound to.
+  if (operand.kind() == In::Kind::size && !operand.size().is_constant())
+    if (Trace* trace = current_trace()) return trace->size_value(operand.size(), dtype, operand.where());
   if (operand.kind() != In::Kind::tensor) return scalar_tensor(number_operand(operand, dtype));
   const Tensor& tensor = operand.tensor();
   return tensor.defined() && tensor.node()->weak ? number_as(operand, dtype, "cast") : tensor;

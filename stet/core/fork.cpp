@@ -705,7 +705,7 @@ bool Trace::decide(const Tensor& given) {
     if (!require(given.dim(axis), Relation::equal, 1, {"if", "one element to decide by", where}))
       throw UserError(error_text(text("bool: the truth of ", given.dtype(), given.shape(),
                                       " with more or less than one element is not defined"),
-                                 where, "reduce it to one element first, for example max(x) or sum(x)"));
+                                 where, "reduce it to one element first, for example any(x) or all(x)"));
   if (given.rank() > 0) condition = core_ops.sum_to(condition, Shape());
   if (condition.dtype() != DType::bool_) condition = core_ops.cast(In(condition, where), DType::bool_);
   ValueId id = lift(condition, where);

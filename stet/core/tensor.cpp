@@ -342,7 +342,7 @@ Tensor::operator bool() const {
   if (defined() && !node_->traced && node_->element_count() != 1)
     throw UserError(error_text(text("bool: the truth of ", node_->dtype, node_->shape(), " with ",
                                     node_->element_count(), " elements is not defined"),
-                               {}, "reduce it to one element first, for example max(x) or sum(x)"));
+                               {}, "reduce it to one element first, for example any(x) or all(x)"));
   read_item(DType::bool_, &out, {}, {});
   return out;
 }

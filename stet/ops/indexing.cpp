@@ -243,7 +243,9 @@ Tensor choose(Tensor x, const Selection& by) {
 }  // namespace
 
 Tensor Tensor::operator[](const inside::Indices& indices) const {
-  Frame frame("indexing", indices.where);
+  static constexpr IndexWords position_words{"index", "at flat position", "positions",
+                                             "positions count from 0; negative ones count from the end", true};
+  Frame frame("indexing", indices.where, &position_words);
   In self(*this, indices.where);
   const TensorNode& node = defined_node(*this, "indexing", frame_where());
   try {

@@ -54,7 +54,7 @@ STET_API Tensor slice(In x, const std::vector<Dim>& begin, const std::vector<Dim
 /// Names: numpy.flip, tf.reverse, torch.flip
 /// Example: reverse(tensor({{1, 2}, {3, 4}}), 0)
 STET_API Tensor reverse(In x, const Axes& axes);
-/// Tensors one after the other along an axis.
+/// Tensors one after the other along an axis, in the type that holds all of theirs.
 /// Names: numpy.concatenate, array_api.concat, tf.concat, torch.cat
 /// Example: concat({tensor({1, 2}), tensor({3})})
 STET_API Tensor concat(const std::vector<Tensor>& parts, int axis = 0, Where where = Where::here());
@@ -539,8 +539,20 @@ Tensor reverse(In x, const Axes& axes) {
 Tensor concat(const std::vector<Tensor>& parts, int axis, Where where) {
   if (parts.empty())
     throw UserError(error_text("concat: there are no tensors to put together", where, "give at least one"));
+  // Parts of several types are put together in the one that holds them all; numbers take the others'.
+  const auto counts = [](const Tensor& part) { return part.defined() && !part.node()->weak; };
+  std::optional<DType> type;
+  for (const Tensor& part : parts)
+    if (counts(part)) type = type ? promote(*type, part.dtype()) : part.dtype();
+  std::vector<Tensor> cast_parts;
+  cast_parts.reserve(parts.size());  // operands refer to them
   std::vector<In> operands;
-  for (const Tensor& part : parts) operands.emplace_back(part, where);
+  for (const Tensor& part : parts) {
+    if (counts(part) && part.dtype() != *type)
+      operands.emplace_back(cast_parts.emplace_back(cast(In(part, where), *type)), where);
+    else
+      operands.emplace_back(part, where);
+  }
   ConcatAttributes attributes{axis};
   return call(concat_row, operands, view_of(attributes));
 }

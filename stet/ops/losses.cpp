@@ -146,7 +146,7 @@ Tensor sparse_cross_entropy(In labels, In logits, CrossEntropyOptions options) {
   Tensor label = reshape(y, {samples});
   Tensor checked = gather(arange(classes), label);
   Tensor picked = gather(flat, arange(samples) * classes + checked);
-  Tensor loss = reshape(-picked, y.shape());
+  Tensor loss = reshape(0 - picked, y.shape());  // 0, not -0, of a certain prediction
   if (options.label_smoothing == 0) return loss;
   return loss * (1 - options.label_smoothing) - mean(log_probability, -1) * options.label_smoothing;
 }

@@ -168,6 +168,20 @@ TEST(Pad, ModesAreNumPys) {
 }
 
 /// The gradients of many slices of one tensor are put together once: as many elements as it has, not as many for each.
+TEST(Indexing, PositionsOutOfRangeAreNamedAsTheyWereGiven) {
+  Tensor x = arange(3);
+  std::string high = "index 5 at flat position 1 is out of range: allowed are -3 to 2",
+              low = "index -7 at flat position 0 is out of range: allowed are -3 to 2";
+  EXPECT_CONTAINS(error_of([&] { x[tensor({0, 5})]; }), "indexing: " + high);
+  EXPECT_CONTAINS(error_of([&] { x[tensor({-7})]; }), "indexing: " + low);
+  EXPECT_CONTAINS(error_of([&] { at(x, tensor({-7})).set(0); }), low);
+  EXPECT_CONTAINS(error_of([&] { at(x, tensor({0, 5})).add(1); }), high);
+  EXPECT_CONTAINS(error_of([&] { zeros({0})[tensor({0})]; }),
+                  "index 0 at flat position 0 is out of range: positions are none");
+  Function f = function("f(x, i)", [](Tensor v, Tensor i) { return v[i]; });
+  EXPECT_CONTAINS(error_of([&] { f(x, tensor({-7})); }), "indexing: " + low);
+}
+
 TEST(Slices, GradientsOfManySlicesOfOneTensor) {
   Function f = function("f(x)", [](Tensor x) {
     GradientTape tape;

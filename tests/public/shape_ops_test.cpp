@@ -19,6 +19,22 @@ struct Case {
   const char *shape, *text;
 };
 
+TEST(Concat, PartsOfSeveralTypesMeetInOne) {
+  Tensor whole = concat({tensor({true, false}), tensor({3}), tensor({0.5f})});
+  EXPECT_EQ(whole.dtype(), f32);
+  EXPECT_EQ(whole.to_vector<float>(), (std::vector<float>{1, 0, 3, 0.5f}));
+  EXPECT_EQ(stack({tensor({1.f}), tensor({2.})}).dtype(), f64);
+  EXPECT_EQ(concat({tensor({1.f}), reshape(tensor(2.5), {1})}).dtype(), promote(f32, tensor(2.5).dtype()));
+  GradientTape tape;
+  Tensor x = tensor({1.f, 2.f}), y = tensor({3.});
+  tape.watch(x);
+  tape.watch(y);
+  std::vector<Tensor> d = tape.gradient(sum(square(concat({x, y}))), {x, y});
+  EXPECT_EQ(d[0].dtype(), f32);
+  EXPECT_EQ(d[0].to_vector<float>(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(d[1].to_vector<double>(), (std::vector<double>{6}));
+}
+
 TEST(Reshape, ANumberIsATensorOfOneElement) {
   EXPECT_EQ(reshape(7, {-1}).shape().str(), "[1]");
   EXPECT_EQ(reshape(2.5, {1, -1}).item<double>(), 2.5);

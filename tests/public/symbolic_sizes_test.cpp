@@ -360,4 +360,17 @@ TEST_F(SymbolicSizes, ManySizesKeepTheirOwnPlans) {
 }
 
 }  // namespace
+TEST(SymbolicSizes, AVariableCountsSizesInOneTrace) {
+  Variable count(tensor(0.f), {.trainable = false}), total(tensor(std::int64_t{0}), {.trainable = false});
+  Function f = function("f(x)", [=](Tensor x) {
+    count.assign_add(x.dim(0));
+    total.assign_sub(x.size());
+    return count.read();
+  });
+  for (int n : {1, 2, 3}) f(ones({n, 2}));
+  EXPECT_EQ(f.trace_count(), 1);
+  EXPECT_EQ(count.read().item<float>(), 6);
+  EXPECT_EQ(total.read().item<std::int64_t>(), -12);
+}
+
 }  // namespace stet
