@@ -144,6 +144,11 @@ void infer_random(InferCall& call, bool integers) {
   call.require(integers ? is_integer(attributes.dtype) : is_floating(attributes.dtype),
                text("random numbers of ", attributes.dtype, " do not exist here"),
                integers ? "choose an integer dtype" : "choose a floating dtype, or randint");
+  for (int i = 0; i < call.input_count(); ++i) {
+    DType wanted = i < 2 || integers ? DType::i64 : compute_type(attributes.dtype);
+    call.require(call.dtype(i) == wanted && call.rank(i) == 0,
+                 text("operand ", i, " is ", call.in(i).str(), ", not a scalar of ", wanted));
+  }
   call.check_sizes(attributes.shape);
   call.result(attributes.dtype, Shape(std::span<const Dim>(attributes.shape)));
 }

@@ -1,0 +1,446 @@
+// Random programs of all rows of the table: being in the table, with samples, is enough to be in here. Each program
+// runs eagerly, traced at two sizes by one trace, under tapes of first and second order, with a part of it in a
+// function of its own, and on the reference device; all must agree. Exempt are no rows.
+//
+//   STET_TABLE_PROGRAMS_COUNT    how many programs (default: as many as it takes to use every row once)
+//   STET_TABLE_PROGRAMS_SEED     of all of them (default: a fresh one)
+//   STET_TABLE_PROGRAMS_ONLY     the number of the one program to run
+//
+// Bounds. Sums come in another order when ops are fused, and the reference device computes in double precision. A first
+// look allows 64 units of rounding. What is beyond is compared with what noise of a few units in the last place on all
+// operands and results does to the same eager program: what rounding decides (a comparison, a sort, a matrix close to
+// singular) shows there as a large spread, and what differs by more than the spread is a failure.
+#include "tests/ops/table_programs.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <set>
+
+#include "stet/core/function.h"
+#include "stet/core/tape.h"
+#include "tests/reference/reference_device.h"
+#include "tests/scale.h"
+
+namespace stet::table_programs {
+namespace {
+
+using op_test::Value;
+
+class TablePrograms : public op_test::OpTest {};
+
+// --- what a program computes
+
+enum class Order : std::uint8_t { results, gradients, second };
+
+using InnerFunction = Function<Tensors(Tensors, Tensors)>;
+
+/// Forward, the last part by `inner` if there is one.
+Tensors forward(const Program& program, const Tensors& arguments, Noise* noise, const InnerFunction* inner) {
+  Machine machine(program, noise);
+  std::size_t count = program.statements.size(), half = count / 2;
+  machine.run(0, inner ? half : count, arguments);
+  Tensors out;
+  if (!inner) {
+    for (int number : program.results) out.push_back(machine.values[static_cast<std::size_t>(number)]);
+    return out;
+  }
+  Tensors so_far;
+  for (const Tensor& value : machine.values)
+    if (value.defined()) so_far.push_back(value);
+  return (*inner)(so_far, arguments);
+}
+
+/// What `inner` is: the second half of the program.
+InnerFunction second_half(const Program& program) {
+  return function("second_half(values, arguments)", [&program](Tensors values, Tensors arguments) {
+    Machine machine(program);
+    for (std::size_t i = 0; i < values.size(); ++i) machine.values[i] = values[i];
+    machine.run(program.statements.size() / 2, program.statements.size(), arguments);
+    Tensors out;
+    for (int number : program.results) out.push_back(machine.values[static_cast<std::size_t>(number)]);
+    return out;
+  });
+}
+
+/// Fixed numbers, one for each element.
+Tensor weights_for(const Tensor& value, bool late) {
+  if (late) return tensor(0.5);
+  return reshape(cast(mod(arange(value.size()), 7), DType::f64) * 0.25 - 0.625, value.shape());
+}
+
+/// A number that all floating results count in.
+Tensor loss_of(const Program& program, const Tensors& results) {
+  Tensor out;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const ValueInfo& info = program.values[static_cast<std::size_t>(program.results[r])];
+    if (!is_floating(info.dtype)) continue;
+    Tensor value = cast(results[r], DType::f64);
+    if (!info.finite) value = where(isfinite(value), value, 0);
+    value = tanh(value * (1 / std::max(1.0, info.largest)));
+    Tensor part = sum(value * weights_for(value, info.late));
+    out = out.defined() ? out + part : part;
+  }
+  return out;
+}
+
+using Forward = std::function<Tensors(const Tensors&)>;
+
+Tensors floating_of(const Tensors& tensors) {
+  Tensors out;
+  for (const Tensor& tensor : tensors)
+    if (is_floating(tensor.dtype())) out.push_back(tensor);
+  return out;
+}
+/// Gradients with zeros for what is not reached.
+Tensors gradients_by(GradientTape& tape, const Tensor& target, const Tensors& sources) {
+  Tensors out = target.defined() ? tape.gradient(target, sources) : Tensors(sources.size());
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (!out[i].defined()) out[i] = zeros_like(sources[i]);
+  return out;
+}
+
+/// Results, then gradients of the loss by all floating arguments; of second order, those of a weighted sum of these.
+Tensors evaluate(const Program& program, Order order, const Tensors& arguments, const Forward& run) {
+  if (order == Order::results) return run(arguments);
+  Tensors sources = floating_of(arguments);
+  if (order == Order::gradients) {
+    GradientTape tape;
+    for (const Tensor& source : sources) tape.watch(source);
+    Tensors out = run(arguments);
+    Tensors gradients = gradients_by(tape, loss_of(program, out), sources);
+    out.insert(out.end(), gradients.begin(), gradients.end());
+    return out;
+  }
+  GradientTape outer;
+  for (const Tensor& source : sources) outer.watch(source);
+  Tensors first;
+  {
+    GradientTape inner;
+    for (const Tensor& source : sources) inner.watch(source);
+    Tensor loss = loss_of(program, run(arguments));
+    first = gradients_by(inner, loss, sources);
+  }
+  Tensor total;
+  for (const Tensor& gradient : first) {
+    Tensor part = sum(cast(gradient, DType::f64) * weights_for(gradient, false));
+    total = total.defined() ? total + part : part;
+  }
+  Tensors second = gradients_by(outer, total, sources);
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// --- comparison
+
+/// What noise does to the results: the seed of it is handed in.
+using Noisy = std::function<Tensors(std::uint64_t seed)>;
+
+bool alike(Value a, Value b, Value allowed) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return true;
+  return std::abs(a - b) <= allowed;  // false if one is NaN or infinite
+}
+
+/// The text of the first difference.
+std::optional<std::string> difference(const Tensors& expected, const Tensors& got, const Noisy& noisy) {
+  if (expected.size() != got.size()) return text(got.size(), " results, not ", expected.size());
+  std::vector<Tensors> others;
+  for (std::size_t r = 0; r < expected.size(); ++r) {
+    if (expected[r].dtype() != got[r].dtype() || op_test::sizes_of(expected[r]) != op_test::sizes_of(got[r])) {
+      // A size that depends on values may depend on roundings.
+      bool moves = false;
+      for (std::uint64_t seed = 0; seed < 12 && expected[r].dtype() == got[r].dtype() && !moves; ++seed)
+        moves = op_test::sizes_of(noisy(seed)[r]) != op_test::sizes_of(expected[r]);
+      if (moves) continue;
+      return text("result ", r, " is ", text(got[r].dtype(), got[r].shape()), ", not ",
+                  text(expected[r].dtype(), expected[r].shape()));
+    }
+    DType dtype = expected[r].dtype();
+    Value unit = is_floating(dtype) ? op_test::unit_roundoff(dtype) : 0;
+    Values a = op_test::values_of(expected[r]), b = op_test::values_of(got[r]);
+    std::vector<Values> spread;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      Value allowed = 64 * unit * std::max<Value>(1, std::abs(a[i]));
+      if (alike(a[i], b[i], allowed)) continue;
+      if (others.empty())
+        for (std::uint64_t seed = 0; seed < 16; ++seed) others.push_back(noisy(seed));
+      bool wild = false;
+      for (const Tensors& other : others) {
+        if (spread.size() < others.size()) {
+          bool same_shape = op_test::sizes_of(other[r]) == op_test::sizes_of(expected[r]);
+          spread.push_back(same_shape ? op_test::values_of(other[r]) : Values(a.size(), NAN));
+        }
+      }
+      for (const Values& other : spread) {
+        Value off = std::abs(other[i] - a[i]);
+        if (other[i] == a[i] || (std::isnan(other[i]) && std::isnan(a[i]))) continue;
+        if (std::isfinite(off))
+          allowed = std::max(allowed, 32 * off);
+        else
+          wild = true;  // whether it is a number depends on roundings
+      }
+      if (wild || alike(a[i], b[i], allowed)) continue;
+      return text("result ", r, " ", text(dtype, expected[r].shape()), ", element ", i, ": ", static_cast<double>(b[i]),
+                  ", not ", static_cast<double>(a[i]), " (allowed ", static_cast<double>(allowed), ")");
+    }
+  }
+  return {};
+}
+
+// --- the ways to run a program
+
+enum class Way : std::uint8_t { traced, gradients, tape, second, inner, reference, reference_traced };
+constexpr Way all_ways[] = {Way::traced,    Way::gradients,       Way::tape, Way::second, Way::inner,
+                            Way::reference, Way::reference_traced};
+const char* name_of(Way way) {
+  static constexpr const char* names[] = {"traced",
+                                          "traced with its gradients",
+                                          "traced, under an eager tape",
+                                          "traced with gradients of second order",
+                                          "traced, the second half in a function of its own",
+                                          "op by op on the reference device",
+                                          "traced on the reference device"};
+  return names[static_cast<int>(way)];
+}
+Order order_of(Way way) {
+  if (way == Way::second) return Order::second;
+  return way == Way::gradients || way == Way::tape || way == Way::inner ? Order::gradients : Order::results;
+}
+
+Tensor moved(const Tensor& tensor) { return on_device(tensor, reference_device()); }
+
+/// Each row on the reference device with exactly the operands that it had here.
+std::optional<std::string> reference_difference(const Program& program, std::size_t call) {
+  Machine machine(program);
+  machine.run(0, program.statements.size(), arguments_of(program, call));
+  for (std::size_t s = 0; s < program.statements.size(); ++s) {
+    const Statement& statement = program.statements[s];
+    Tensors there, expected;
+    for (const Tensor& operand : machine.operands[s]) there.push_back(moved(operand));
+    Tensor carrier = machine.carriers[s].defined() ? moved(machine.carriers[s]) : Tensor();
+    Tensors got = run_statement(statement, there, carrier);
+    for (std::size_t r = 0; r < got.size(); ++r) {
+      if (got[r].node()->device() != &reference_device()) return text(statement.row->name, " left the device");
+      got[r] = on_host(got[r]);
+      expected.push_back(machine.values[static_cast<std::size_t>(statement.first) + r]);
+    }
+    auto noisy = [&](std::uint64_t seed) {
+      Noise noise(seed);
+      Tensors operands;
+      bool definite = std::ranges::any_of(statement.operands,
+                                          [](const Operand& operand) { return operand.sample.draw == Draw::definite; });
+      for (const Tensor& operand : machine.operands[s]) operands.push_back(definite ? operand : noise.on(operand));
+      Tensors out = run_statement(statement, operands, machine.carriers[s]);
+      for (Tensor& one : out) one = noise.on(one);
+      return out;
+    };
+    if (std::optional<std::string> found = difference(expected, got, noisy))
+      return text(statement.row->name, " gives v", statement.first, "…: ", *found);
+  }
+  return {};
+}
+
+std::optional<std::string> difference(const Program& program, Way way) {
+  if (way == Way::reference) {
+    for (std::size_t call = 0; call < call_count; ++call)
+      if (std::optional<std::string> found = reference_difference(program, call))
+        return text("call ", call, ": ", *found);
+    return {};
+  }
+  Order order = order_of(way);
+  Forward plain = [&](const Tensors& arguments) { return forward(program, arguments, nullptr, nullptr); };
+  InnerFunction inner = second_half(program);
+  Function<Tensors(Tensors)> whole("program", [&](Tensors arguments) {
+    if (way == Way::tape) return plain(arguments);
+    Forward run =
+        way == Way::inner ? [&](const Tensors& given) { return forward(program, given, nullptr, &inner); } : plain;
+    return evaluate(program, order, arguments, run);
+  });
+  // The first call comes again: from what the thread remembers of it.
+  for (std::size_t call : {std::size_t{0}, std::size_t{1}, std::size_t{0}}) {
+    Tensors arguments = arguments_of(program, call), expected, got;
+    std::string eager_error, traced_error;
+    try {
+      expected = evaluate(program, order, arguments, plain);
+    } catch (const UserError& error) {
+      if (order == Order::results) throw;
+      eager_error = error.what();
+    }
+    try {
+      if (way == Way::tape) {
+        got = evaluate(program, order, arguments, [&](const Tensors& given) { return whole(given); });
+      } else if (way == Way::reference_traced) {
+        for (Tensor& argument : arguments) argument = moved(argument);
+        for (const Tensor& result : whole(arguments)) got.push_back(on_host(result));
+      } else {
+        got = whole(arguments);
+      }
+    } catch (const UserError& error) {
+      if (eager_error.empty()) return text("call ", call, " throws: ", error.what());
+      traced_error = error.what();
+    }
+    if (eager_error.empty() != traced_error.empty()) return text("call ", call, " does not throw: ", eager_error);
+    if (!eager_error.empty()) return {};
+    auto noisy = [&](std::uint64_t seed) {
+      Noise noise(seed);
+      return evaluate(program, order, arguments_of(program, call),
+                      [&](const Tensors& given) { return forward(program, given, &noise, nullptr); });
+    };
+    if (std::optional<std::string> found = difference(expected, got, noisy)) return text("call ", call, ": ", *found);
+  }
+  if (whole.trace_count() != 1) return text(whole.trace_count(), " traces:\n", whole.explain());
+  return {};
+}
+
+std::optional<std::string> tried(const Program& program, Way way) {
+  try {
+    return difference(program, way);
+  } catch (const std::exception& error) {
+    return text("throws: ", error.what());
+  }
+}
+
+// --- smaller programs
+
+/// Without the statements that the results do not need.
+Program needed(Program program) {
+  std::vector<bool> used(program.values.size());
+  for (int number : program.results) used[static_cast<std::size_t>(number)] = true;
+  for (std::size_t s = program.statements.size(); s-- > 0;) {
+    Statement& statement = program.statements[s];
+    bool any = false;
+    for (std::size_t r = 0; r < statement.row->result_count(); ++r)
+      any = any || used[static_cast<std::size_t>(statement.first) + r];
+    if (!any) {
+      program.statements.erase(program.statements.begin() + static_cast<std::ptrdiff_t>(s));
+      continue;
+    }
+    for (const Operand& operand : statement.operands)
+      if (operand.source >= 0) used[static_cast<std::size_t>(operand.source)] = true;
+  }
+  return program;
+}
+
+/// As small as it gets by fewer results, earlier ones, and arguments instead of values.
+Program shrunk(Program program, const std::function<bool(const Program&)>& fails) {
+  auto smaller = [&](Program candidate) {
+    candidate = needed(std::move(candidate));
+    if (!fails(candidate)) return false;
+    program = std::move(candidate);
+    return true;
+  };
+  for (std::size_t number = 0; number < program.values.size(); ++number) {
+    Program candidate = program;
+    candidate.results = {static_cast<int>(number)};
+    if (smaller(std::move(candidate))) break;
+  }
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; program.results.size() > 1 && i < program.results.size(); ++i) {
+      Program candidate = program;
+      candidate.results.erase(candidate.results.begin() + static_cast<std::ptrdiff_t>(i));
+      again = smaller(std::move(candidate)) || again;
+    }
+    for (std::size_t s = 0; s < program.statements.size(); ++s)
+      for (std::size_t k = 0; s < program.statements.size() && k < program.statements[s].operands.size(); ++k) {
+        if (program.statements[s].operands[k].source < 0) continue;
+        Program candidate = program;
+        candidate.statements[s].operands[k].source = -1;
+        again = smaller(std::move(candidate)) || again;
+      }
+    if (program.views) {
+      Program candidate = program;
+      candidate.views = false;
+      again = smaller(std::move(candidate)) || again;
+    }
+  }
+  return program;
+}
+
+// --- the run
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* given = std::getenv(variable);
+  return given ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+constexpr std::size_t rows_per_program = 4;
+
+/// The rows in an order that follows from the seed, some for each program, round and round.
+std::vector<const OpDef*> forced_rows(std::uint64_t seed, std::uint64_t number) {
+  std::vector<const OpDef*> rows = all_rows(), out;
+  std::mt19937_64 random(seed);
+  std::shuffle(rows.begin(), rows.end(), random);
+  for (std::size_t i = 0; i < rows_per_program; ++i) out.push_back(rows[(number * rows_per_program + i) % rows.size()]);
+  return out;
+}
+
+std::string running;
+void tell_of_crash(int signal) {
+  std::fputs(running.c_str(), stdout);
+  std::fflush(stdout);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// Silences retraces (they are counted) and keeps accusations of host code, for a while.
+class Listening {
+ public:
+  Listening() {
+    on_retrace([](const RetraceEvent&) {});
+    on_stale([](const StaleEvent& event) { ADD_FAILURE() << "falsely accused: " << event.explanation; });
+    for (int signal : {SIGSEGV, SIGFPE, SIGBUS}) std::signal(signal, tell_of_crash);
+  }
+  ~Listening() {
+    on_retrace({});
+    on_stale({});
+    for (int signal : {SIGSEGV, SIGFPE, SIGBUS}) std::signal(signal, SIG_DFL);
+  }
+};
+
+TEST_F(TablePrograms, EveryRowEveryWay) {
+  std::size_t rows = all_rows().size();
+  std::uint64_t seed = number_from("STET_TABLE_PROGRAMS_SEED", std::random_device{}());
+  std::uint64_t count = number_from("STET_TABLE_PROGRAMS_COUNT", (rows + rows_per_program - 1) / rows_per_program);
+  std::uint64_t only = number_from("STET_TABLE_PROGRAMS_ONLY", count);
+  Listening listening;
+  std::set<std::string> used;
+  std::uint64_t statements = 0, runs = 0, failures = 0;
+  for (std::uint64_t number = 0; number < std::max(count, only + 1); ++number) {
+    if (only < count ? number != only : number >= count) continue;
+    running = text("STET_TABLE_PROGRAMS_SEED=", seed, " STET_TABLE_PROGRAMS_ONLY=", number, "\n");
+    std::vector<const OpDef*> forced = forced_rows(seed, number);
+    Program program;
+    try {
+      program = generate(seed * 0x9E3779B97F4A7C15u + number, forced);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << running << "while it grows: " << error.what();
+      continue;
+    }
+    statements += program.statements.size();
+    for (const Statement& statement : program.statements) used.insert(statement.row->name);
+    for (Way way : all_ways) {
+      bool always = way == Way::traced || way == Way::gradients || way == Way::reference;
+      if (!always && only >= count && (number + static_cast<std::uint64_t>(way)) % 4 != 0) continue;
+      ++runs;
+      std::optional<std::string> found = tried(program, way);
+      if (!found) continue;
+      ++failures;
+      Program small = failures < 20
+                          ? shrunk(program, [&](const Program& candidate) { return tried(candidate, way).has_value(); })
+                          : program;
+      std::optional<std::string> now = tried(small, way);
+      ADD_FAILURE() << running << name_of(way) << "\n" << (now ? *now : *found) << "\n" << text_of(small);
+      break;
+    }
+  }
+  std::cout << "table programs: seed " << seed << ", " << count << " programs, " << statements << " ops, " << runs
+            << " comparisons, " << failures << " differences" << std::endl;
+  if (only < count || count * rows_per_program < rows) return;
+  for (const OpDef* row : all_rows()) EXPECT_TRUE(used.contains(row->name)) << row->name << " is in no program";
+}
+
+}  // namespace
+}  // namespace stet::table_programs
