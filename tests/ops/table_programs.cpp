@@ -27,6 +27,8 @@ class Generator {
   explicit Generator(std::uint64_t seed) : random_(seed) {
     program_.seed = seed;
     program_.views = below(2) == 0;
+    program_.larger_first = below(2) == 0;
+    special_ = below(5) == 0;
     static constexpr DType mains[] = {DType::f32, DType::f32, DType::f32, DType::f64, DType::f16, DType::bf16};
     main_ = mains[below(6)];
   }
@@ -63,6 +65,8 @@ class Generator {
     }
     std::string refusals;
     for (DType dtype : dtypes) {
+      if (row.kind != Kind::map && chance(0.5))
+        if (std::optional<Statement> moved = moved_statement(row, dtype); moved && run(*moved, refusals)) return;
       Statement statement = row.kind == Kind::map ? map_statement(row, dtype) : sample_statement(row, dtype);
       if (run(statement, refusals)) return;
     }
@@ -87,6 +91,7 @@ class Generator {
       operand.form = k == large ? form : late ? Form{} : broadcasting(form);
       operand.domain = row.domain;
       operand.stream = static_cast<int>(below(1 << 20));
+      operand.special = special_ && chance(0.3);
       if (row.dtypes.result == DTypeRule::fixed) operand.domain = Domain{-10, 10};
       if (k == large && base >= 0)
         set_source(operand, base, Path::direct, row, out.rounding);
@@ -120,10 +125,33 @@ class Generator {
       operand.form = {sample.inputs[k].sizes, larger.inputs[k].sizes};
       operand.sample = sample.inputs[k];
       operand.stream = static_cast<int>(below(1 << 20));
+      bool ordinary = operand.sample.below < 0 && operand.sample.draw == Draw::plain;
+      operand.special = special_ && ordinary && sample.rounding != Rounding::factorisation && chance(0.3);
       find_source(operand, row, sample.rounding);
       out.operands.push_back(operand);
     }
     choose_sizes(out);
+    return out;
+  }
+
+  /// A row of one operand with a sample's attributes, of a value as it is.
+  std::optional<Statement> moved_statement(const OpDef& row, DType dtype) {
+    Statement out = sample_statement(row, dtype);
+    if (out.operands.size() != 1 || out.rounding == Rounding::factorisation) return {};
+    Operand& operand = out.operands[0];
+    if (operand.sample.below >= 0 || operand.sample.draw != Draw::plain) return {};
+    int number = pick([&](const ValueInfo& info) {
+      return !info.late && rank_of(info.form) == rank_of(operand.form) && count_of(info.form) <= most_elements;
+    });
+    if (number < 0) return {};
+    operand.form = value(number).form;
+    operand.axes = {};
+    operand.tame = false;
+    operand.fit = Fit::none;
+    set_source(operand, number, Path::direct, row, out.rounding);
+    // Sizes that were the operand's are not any more.
+    out.attributes[1] = out.attributes[0];
+    for (AttributeSize& size : out.sizes) size = {};
     return out;
   }
 
@@ -420,6 +448,7 @@ class Generator {
   std::mt19937_64 random_;
   Program program_;
   DType main_ = DType::f32;
+  bool special_ = false;
   Tensors held_[call_count];
 };
 

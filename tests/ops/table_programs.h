@@ -55,6 +55,7 @@ struct Operand {
   SampleInput sample;            // its draw; the sizes are those of `form`
   std::optional<Domain> domain;  // of a map's operands, instead
   int stream = 0;                // of its elements
+  bool special = false;          // some elements are NaN, infinite, -0 or the largest of their type
   // What it is made of.
   int source = -1;  // the number of a value; -1: it is the argument
   Path path = Path::direct;
@@ -96,8 +97,9 @@ struct Program {
   std::uint64_t seed = 0;
   std::vector<Statement> statements;
   std::vector<ValueInfo> values;
-  std::vector<int> results;  // numbers of values
-  bool views = false;        // some arguments are not contiguous
+  std::vector<int> results;   // numbers of values
+  bool views = false;         // some arguments are not contiguous
+  bool larger_first = false;  // traced at the second sizes
 };
 
 /// Noise of a few units in the last place on every operand and result: what rounding differently may do.

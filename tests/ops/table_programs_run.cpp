@@ -9,7 +9,18 @@ using op_test::make_tensor;
 
 namespace {
 
-Values drawn_for(const Operand& operand, std::size_t call) {
+/// Among the elements, what a type has beside ordinary numbers.
+void put_special(Values& values, DType dtype, int stream) {
+  const bool floating = is_floating(dtype);
+  const auto low = static_cast<op_test::Value>(row(dtype).lowest),
+             high = static_cast<op_test::Value>(row(dtype).highest);
+  const Values specials = floating ? Values{NAN, INFINITY, -INFINITY, -0.0L, op_test::format_of(dtype).largest, 0}
+                                   : Values{low, high, 0, 1};
+  for (std::size_t i = static_cast<std::size_t>(stream % 5); i < values.size(); i += 7)
+    values[i] = specials[(i + static_cast<std::size_t>(stream)) % specials.size()];
+}
+
+Values ordinary_for(const Operand& operand, std::size_t call) {
   if (!operand.domain) {
     SampleInput sample = operand.sample;
     sample.sizes = operand.form[call];
@@ -24,6 +35,12 @@ Values drawn_for(const Operand& operand, std::size_t call) {
     else
       out.push_back(is_floating(operand.dtype) ? op_test::rounded_to(operand.dtype, x) : std::trunc(x));
   }
+  return out;
+}
+
+Values drawn_for(const Operand& operand, std::size_t call) {
+  Values out = ordinary_for(operand, call);
+  if (operand.special) put_special(out, operand.dtype, operand.stream);
   return out;
 }
 
@@ -190,6 +207,17 @@ Tensor operand_of(const Operand& operand, const Tensor& source, const Tensor& ar
 
 // --- statements
 
+namespace {
+
+/// The first `count` along axis 0.
+Tensor leading(const Tensor& x, const Dim& count) {
+  std::vector<Dim> begin(static_cast<std::size_t>(x.rank()), 0), size;
+  for (int axis = 0; axis < x.rank(); ++axis) size.push_back(axis == 0 ? count : x.dim(axis));
+  return slice(x, begin, size);
+}
+
+}  // namespace
+
 Tensors run_statement(const Statement& statement, const Tensors& operands, const Tensor& carrier) {
   std::size_t number = 0;
   int carried = 0;
@@ -200,7 +228,14 @@ Tensors run_statement(const Statement& statement, const Tensors& operands, const
     Dim value = carrier.dim(carried++);
     return dim.constant() < 0 ? Dim(0) - value : value;
   });
-  return op_test::eager_all(*statement.row, operands, attributes);
+  Tensors out = op_test::eager_all(*statement.row, operands, attributes);
+  if (statement.row == &svd_full_row) {
+    // Bases of what the matrix maps to 0, and of what it does not reach, may be any: they do not flow on.
+    Dim values = out[1].dim(-1);
+    out[0] = swapaxes(leading(swapaxes(out[0], -1, 0), values), -1, 0);
+    out[2] = swapaxes(leading(swapaxes(out[2], -2, 0), values), -2, 0);
+  }
+  return out;
 }
 
 void Machine::run(std::size_t begin, std::size_t end, const Tensors& arguments) {
@@ -248,6 +283,7 @@ std::string text_of(const Form& form) { return text("[", joined(form[0], ","), "
 std::string text_of(const Operand& operand) {
   std::string drawn = text("argument ", operand.dtype, text_of(operand.form));
   if (operand.sample.below >= 0) drawn += text(" below ", operand.sample.below);
+  if (operand.special) drawn += " special";
   if (operand.source < 0) return drawn;
   std::string out = text(name_of(operand.fit), operand.tame ? "tame " : "", name_of(operand.path));
   if (!operand.axes.empty()) out += text("(", joined(operand.axes, ","), ") ");
@@ -283,6 +319,7 @@ std::string text_of(const Program& program) {
   }
   out += "  return";
   for (int result : program.results) out += text(" v", result);
+  if (program.larger_first) out += ", first at the larger sizes";
   return out + (program.views ? ", some arguments are views\n" : "\n");
 }
 

@@ -143,6 +143,9 @@ bool alike(Value a, Value b, Value allowed) {
   return std::abs(a - b) <= allowed;  // false if one is NaN or infinite
 }
 
+/// Elements beyond the first look that noise explains: by its spread, and because they are not finite under it.
+std::uint64_t excused[2] = {};
+
 /// The text of the first difference.
 std::optional<std::string> difference(const Tensors& expected, const Tensors& got, const Noisy& noisy) {
   if (expected.size() != got.size()) return text(got.size(), " results, not ", expected.size());
@@ -181,7 +184,10 @@ std::optional<std::string> difference(const Tensors& expected, const Tensors& go
         else
           wild = true;  // whether it is a number depends on roundings
       }
-      if (wild || alike(a[i], b[i], allowed)) continue;
+      if (wild || alike(a[i], b[i], allowed)) {
+        ++excused[wild ? 1 : 0];
+        continue;
+      }
       return text("result ", r, " ", text(dtype, expected[r].shape()), ", element ", i, ": ", static_cast<double>(b[i]),
                   ", not ", static_cast<double>(a[i]), " (allowed ", static_cast<double>(allowed), ")");
     }
@@ -204,8 +210,9 @@ const char* name_of(Way way) {
                                           "traced on the reference device"};
   return names[static_cast<int>(way)];
 }
-Order order_of(Way way) {
+Order order_of(const Program& program, Way way) {
   if (way == Way::second) return Order::second;
+  if (way == Way::reference_traced && program.seed % 2 == 0) return Order::gradients;
   return way == Way::gradients || way == Way::tape || way == Way::inner ? Order::gradients : Order::results;
 }
 
@@ -249,7 +256,7 @@ std::optional<std::string> difference(const Program& program, Way way) {
         return text("call ", call, ": ", *found);
     return {};
   }
-  Order order = order_of(way);
+  Order order = order_of(program, way);
   Forward plain = [&](const Tensors& arguments) { return forward(program, arguments, nullptr, nullptr); };
   InnerFunction inner = second_half(program);
   Function<Tensors(Tensors)> whole("program", [&](Tensors arguments) {
@@ -259,7 +266,8 @@ std::optional<std::string> difference(const Program& program, Way way) {
     return evaluate(program, order, arguments, run);
   });
   // The first call comes again: from what the thread remembers of it.
-  for (std::size_t call : {std::size_t{0}, std::size_t{1}, std::size_t{0}}) {
+  const std::size_t first = program.larger_first ? 1 : 0;
+  for (std::size_t call : {first, 1 - first, first}) {
     Tensors arguments = arguments_of(program, call), expected, got;
     std::string eager_error, traced_error;
     try {
@@ -437,7 +445,8 @@ TEST_F(TablePrograms, EveryRowEveryWay) {
     }
   }
   std::cout << "table programs: seed " << seed << ", " << count << " programs, " << statements << " ops, " << runs
-            << " comparisons, " << failures << " differences" << std::endl;
+            << " comparisons, " << excused[0] << " and " << excused[1] << " elements explained by noise, " << failures
+            << " differences" << std::endl;
   if (only < count || count * rows_per_program < rows) return;
   for (const OpDef* row : all_rows()) EXPECT_TRUE(used.contains(row->name)) << row->name << " is in no program";
 }
