@@ -111,7 +111,7 @@ class Generator {
       std::int64_t most = 0;
       Sample larger = op_test::grown(sample);
       for (const SampleInput& input : larger.inputs) most = std::max(most, op_test::count_of(input.sizes));
-      if (most <= most_elements) break;
+      if (most <= most_elements && (most > 1 || chance(0.3))) break;
     }
     Sample larger = op_test::grown(sample);
     Statement out;
@@ -272,6 +272,8 @@ class Generator {
     });
     if (number < 0) return;
     std::vector<std::pair<Path, std::vector<int>>> paths = paths_between(value(number), operand);
+    // The first ones keep the most; one number for all of it, which is the last, is always possible.
+    if (paths.size() > 1 && paths.back().first == Path::whole && chance(0.7)) paths.pop_back();
     auto& [path, axes] = paths[chance(0.3) ? 0 : below(paths.size())];
     operand.axes = axes;
     set_source(operand, number, path, row, rounding);

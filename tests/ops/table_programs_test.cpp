@@ -427,6 +427,7 @@ TEST_F(TablePrograms, EveryRowEveryWay) {
       ADD_FAILURE() << running << "while it grows: " << error.what();
       continue;
     }
+    if (only < count) std::cout << text_of(program);
     statements += program.statements.size();
     for (const Statement& statement : program.statements) used.insert(statement.row->name);
     for (Way way : all_ways) {
