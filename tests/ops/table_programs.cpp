@@ -7,8 +7,6 @@
 namespace stet::table_programs {
 namespace {
 
-constexpr std::int64_t most_elements = 4000;  // the reference device is slow
-
 std::int64_t count_of(const Form& form) { return std::max(op_test::count_of(form[0]), op_test::count_of(form[1])); }
 bool is_empty(const Form& form) { return op_test::count_of(form[0]) == 0 || op_test::count_of(form[1]) == 0; }
 int rank_of(const Form& form) { return static_cast<int>(form[0].size()); }
@@ -29,6 +27,8 @@ class Generator {
     program_.views = below(2) == 0;
     program_.larger_first = below(2) == 0;
     special_ = below(5) == 0;
+    program_.large = below(12) == 0;
+    most_ = program_.large ? 200000 : 4000;
     static constexpr DType mains[] = {DType::f32, DType::f32, DType::f32, DType::f64, DType::f16, DType::bf16};
     main_ = mains[below(6)];
   }
@@ -78,7 +78,8 @@ class Generator {
     out.row = &row;
     out.rounding = Rounding::functions;
     out.first = static_cast<int>(program_.values.size());
-    int base = pick([&](const ValueInfo& value) { return count_of(value.form) <= most_elements; });
+    int base = pick([&](const ValueInfo& value) { return count_of(value.form) <= most_; });
+    if (program_.large && chance(0.15)) base = -1;
     Form form = base >= 0 ? value(base).form : random_form();
     bool late = base >= 0 && value(base).late;
     int large = static_cast<int>(below(row.arity));  // the operand that has the whole shape
@@ -111,7 +112,7 @@ class Generator {
       std::int64_t most = 0;
       Sample larger = op_test::grown(sample);
       for (const SampleInput& input : larger.inputs) most = std::max(most, op_test::count_of(input.sizes));
-      if (most <= most_elements && (most > 1 || chance(0.3))) break;
+      if (most <= most_ && (most > 1 || chance(0.3))) break;
     }
     Sample larger = op_test::grown(sample);
     Statement out;
@@ -125,7 +126,9 @@ class Generator {
       operand.form = {sample.inputs[k].sizes, larger.inputs[k].sizes};
       operand.sample = sample.inputs[k];
       operand.stream = static_cast<int>(below(1 << 20));
-      bool ordinary = operand.sample.below < 0 && operand.sample.draw == Draw::plain;
+      // Convolutions may or may not multiply what stands beside the image, which is 0, by what is infinite.
+      bool product = row.kind == Kind::window && sample.inputs.size() > 1;
+      bool ordinary = operand.sample.below < 0 && operand.sample.draw == Draw::plain && !product;
       operand.special = special_ && ordinary && sample.rounding != Rounding::factorisation && chance(0.3);
       find_source(operand, row, sample.rounding);
       out.operands.push_back(operand);
@@ -141,7 +144,7 @@ class Generator {
     Operand& operand = out.operands[0];
     if (operand.sample.below >= 0 || operand.sample.draw != Draw::plain) return {};
     int number = pick([&](const ValueInfo& info) {
-      return !info.late && rank_of(info.form) == rank_of(operand.form) && count_of(info.form) <= most_elements;
+      return !info.late && rank_of(info.form) == rank_of(operand.form) && count_of(info.form) <= most_;
     });
     if (number < 0) return {};
     operand.form = value(number).form;
@@ -289,7 +292,7 @@ class Generator {
     if (as_many && s != t) out.push_back({Path::reshaped, {}});
     if (s != t && repeats(s, t)) out.push_back({Path::repeated, {}});
     if (std::vector<int> order = order_between(s, t); !order.empty()) out.push_back({Path::transposed, order});
-    if (is_empty(s) || count_of(s) > most_elements) return out;
+    if (is_empty(s) || count_of(s) > most_) return out;
     if (std::vector<int> axes = axes_beside(s, t); !axes.empty()) out.push_back({Path::reduced, axes});
     bool all_less = rank_of(s) == rank_of(t) && s != t, all_greater = all_less;
     for (int axis = 0; all_less | all_greater && axis < rank_of(t); ++axis) {
@@ -417,6 +420,8 @@ class Generator {
     Sizes sizes, larger;
     for (std::uint64_t rank = below(4); rank > 0; --rank) sizes.push_back(static_cast<std::int64_t>(1 + below(9)));
     if (chance(0.1)) sizes.push_back(17);
+    if (program_.large && chance(0.7))
+      sizes = {static_cast<std::int64_t>(20 + below(200)), static_cast<std::int64_t>(300 + below(300))};
     for (std::int64_t size : sizes) larger.push_back(op_test::grown(size));
     return {sizes, larger};
   }
@@ -451,6 +456,7 @@ class Generator {
   Program program_;
   DType main_ = DType::f32;
   bool special_ = false;
+  std::int64_t most_ = 0;  // elements of a value
   Tensors held_[call_count];
 };
 

@@ -99,6 +99,7 @@ struct Program {
   std::vector<ValueInfo> values;
   std::vector<int> results;   // numbers of values
   bool views = false;         // some arguments are not contiguous
+  bool large = false;         // too large for the reference device, which is slow
   bool larger_first = false;  // traced at the second sizes
 };
 

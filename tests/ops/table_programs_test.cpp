@@ -145,9 +145,13 @@ bool alike(Value a, Value b, Value allowed) {
 
 /// Elements beyond the first look that noise explains: by its spread, and because they are not finite under it.
 std::uint64_t excused[2] = {};
+/// Gradients that rows refuse, eagerly and traced alike.
+std::uint64_t refused = 0;
 
-/// The text of the first difference.
-std::optional<std::string> difference(const Tensors& expected, const Tensors& got, const Noisy& noisy) {
+/// The text of the first difference. `in_turn`: one side adds up one term after the other, in double precision; then
+/// roundings of like terms go the same way, which noise does not show.
+std::optional<std::string> difference(const Tensors& expected, const Tensors& got, const Noisy& noisy,
+                                      bool in_turn = false) {
   if (expected.size() != got.size()) return text(got.size(), " results, not ", expected.size());
   std::vector<Tensors> others;
   for (std::size_t r = 0; r < expected.size(); ++r) {
@@ -165,7 +169,8 @@ std::optional<std::string> difference(const Tensors& expected, const Tensors& go
     Values a = op_test::values_of(expected[r]), b = op_test::values_of(got[r]);
     std::vector<Values> spread;
     for (std::size_t i = 0; i < a.size(); ++i) {
-      Value allowed = 64 * unit * std::max<Value>(1, std::abs(a[i]));
+      Value units = in_turn && dtype == DType::f64 ? 2000 : 64;
+      Value allowed = units * unit * std::max<Value>(1, std::abs(a[i]));
       if (alike(a[i], b[i], allowed)) continue;
       if (others.empty())
         for (std::uint64_t seed = 0; seed < 16; ++seed) others.push_back(noisy(seed));
@@ -243,7 +248,7 @@ std::optional<std::string> reference_difference(const Program& program, std::siz
       for (Tensor& one : out) one = noise.on(one);
       return out;
     };
-    if (std::optional<std::string> found = difference(expected, got, noisy))
+    if (std::optional<std::string> found = difference(expected, got, noisy, true))
       return text(statement.row->name, " gives v", statement.first, "…: ", *found);
   }
   return {};
@@ -290,13 +295,18 @@ std::optional<std::string> difference(const Program& program, Way way) {
       traced_error = error.what();
     }
     if (eager_error.empty() != traced_error.empty()) return text("call ", call, " does not throw: ", eager_error);
-    if (!eager_error.empty()) return {};
+    if (!eager_error.empty()) {
+      ++refused;
+      if (std::getenv("STET_DEBUG")) std::cout << "refused " << name_of(way) << ": " << eager_error << "\n";
+      return {};
+    }
     auto noisy = [&](std::uint64_t seed) {
       Noise noise(seed);
       return evaluate(program, order, arguments_of(program, call),
                       [&](const Tensors& given) { return forward(program, given, &noise, nullptr); });
     };
-    if (std::optional<std::string> found = difference(expected, got, noisy)) return text("call ", call, ": ", *found);
+    if (std::optional<std::string> found = difference(expected, got, noisy, way == Way::reference_traced))
+      return text("call ", call, ": ", *found);
   }
   if (whole.trace_count() != 1) return text(whole.trace_count(), " traces:\n", whole.explain());
   return {};
@@ -432,6 +442,7 @@ TEST_F(TablePrograms, EveryRowEveryWay) {
     for (const Statement& statement : program.statements) used.insert(statement.row->name);
     for (Way way : all_ways) {
       bool always = way == Way::traced || way == Way::gradients || way == Way::reference;
+      if (program.large && (way == Way::reference || way == Way::reference_traced)) continue;
       if (!always && only >= count && (number + static_cast<std::uint64_t>(way)) % 4 != 0) continue;
       ++runs;
       std::optional<std::string> found = tried(program, way);
@@ -446,8 +457,8 @@ TEST_F(TablePrograms, EveryRowEveryWay) {
     }
   }
   std::cout << "table programs: seed " << seed << ", " << count << " programs, " << statements << " ops, " << runs
-            << " comparisons, " << excused[0] << " and " << excused[1] << " elements explained by noise, " << failures
-            << " differences" << std::endl;
+            << " comparisons, " << excused[0] << " and " << excused[1] << " elements explained by noise, " << refused
+            << " gradients refused alike, " << failures << " differences" << std::endl;
   if (only < count || count * rows_per_program < rows) return;
   for (const OpDef* row : all_rows()) EXPECT_TRUE(used.contains(row->name)) << row->name << " is in no program";
 }
