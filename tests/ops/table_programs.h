@@ -55,7 +55,7 @@ struct Operand {
   SampleInput sample;            // its draw; the sizes are those of `form`
   std::optional<Domain> domain;  // of a map's operands, instead
   int stream = 0;                // of its elements
-  bool special = false;          // some elements are NaN, infinite, -0 or the largest of their type
+  bool special = false;          // some elements are NaN, infinite, subnormal or -0; the ends of integers
   // What it is made of.
   int source = -1;  // the number of a value; -1: it is the argument
   Path path = Path::direct;
