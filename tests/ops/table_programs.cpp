@@ -348,6 +348,8 @@ class Generator {
       fit_real(operand, from, summed, row, rounding);
     else if (operand.dtype != DType::bool_)
       fit_integer(operand, from, summed);
+    else if (operand.sample.draw == Draw::ordered)
+      operand.fit = Fit::ordered;
   }
 
   void fit_real(Operand& operand, const ValueInfo& from, bool summed, const OpDef& row, Rounding rounding) {
