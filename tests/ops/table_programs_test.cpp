@@ -1,6 +1,10 @@
 // Random programs of all rows of the table: being in the table, with samples, is enough to be in here. Each program
 // runs eagerly, traced at two sizes by one trace, under tapes of first and second order, with a part of it in a
-// function of its own, and on the reference device; all must agree. Exempt are no rows.
+// function of its own, and on the reference device; all must agree.
+//
+// No row is exempt. What is left out: of svd_full the bases of what the matrix maps to 0 and does not reach, which may
+// be any; convolutions get no NaN or infinity, because whether the zeros beside an image are multiplied is open; sizes
+// that depend on values flow on through maps and sums.
 //
 //   STET_TABLE_PROGRAMS_COUNT    how many programs (default: as many as it takes to use every row once)
 //   STET_TABLE_PROGRAMS_SEED     of all of them (default: a fresh one)
