@@ -144,6 +144,11 @@ void infer_random(InferCall& call, bool integers) {
   call.require(integers ? is_integer(attributes.dtype) : is_floating(attributes.dtype),
                text("random numbers of ", attributes.dtype, " do not exist here"),
                integers ? "choose an integer dtype" : "choose a floating dtype, or randint");
+  for (int i = 0; i < call.input_count(); ++i) {
+    DType wanted = i < 2 || integers ? DType::i64 : compute_type(attributes.dtype);
+    call.require(call.dtype(i) == wanted && call.rank(i) == 0,
+                 text("operand ", i, " is ", call.in(i).str(), ", not a scalar of ", wanted));
+  }
   call.check_sizes(attributes.shape);
   call.result(attributes.dtype, Shape(std::span<const Dim>(attributes.shape)));
 }
@@ -227,6 +232,13 @@ void samples_of_random(SampleList& list) {
       .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{}, DType::f32})
       .add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{0, 4}, DType::f32});
 }
+void errors_of_random(ErrorList& list) {
+  RandomAttributes attributes{{3}, DType::f32};
+  list.add("operand 3 is f64[], not a scalar of f32",
+           {{DType::i64, {}}, {DType::i64, {}}, {DType::f32, {}}, {DType::f64, {}}}, attributes)
+      .add("operand 1 is i64[2], not a scalar of i64",
+           {{DType::i64, {}}, {DType::i64, {2}}, {DType::f32, {}}, {DType::f32, {}}}, attributes);
+}
 void samples_of_normal(SampleList& list) {
   samples_of_random(list.rounded(Rounding::functions));
   list.add({{{}, 1000}, {{}, 1000000}, {{}}, {{}}}, RandomAttributes{{7, 9}, DType::f32});
@@ -250,14 +262,16 @@ constinit const OpDef uniform_row{.name = "uniform",
                                   .operands = operand_names,
                                   .infer = [](InferCall& c) { infer_random(c, false); },
                                   .lower = [](LowerCall& c) { lower_random(c, uniform_body(c.out().dtype)); },
-                                  .samples = samples_of_random};
+                                  .samples = samples_of_random,
+                                  .errors = errors_of_random};
 constinit const OpDef normal_row{.name = "normal",
                                  .kind = Kind::random,
                                  .summary = "Normal random numbers.",
                                  .operands = operand_names,
                                  .infer = [](InferCall& c) { infer_random(c, false); },
                                  .lower = lower_normal,
-                                 .samples = samples_of_normal};
+                                 .samples = samples_of_normal,
+                                 .errors = errors_of_random};
 constinit const OpDef randint_row{.name = "randint",
                                   .kind = Kind::random,
                                   .summary = "Uniform random integers.",

@@ -683,31 +683,4 @@ std::vector<Row> reduce_rows() {
     return *found->second;
   }
 
-  std::vector<std::string> rows_missing() {
-    std::vector<std::string> out;
-    // Not yet: rows that came after the programs. tests/ops runs each of them by itself, in graphs and under tapes.
-    static const std::vector<std::string> later = {
-        "cumsum",         "cumprod",         "cummax",          "cummin",
-        "logcumsumexp",   "sort",            "top_k",           "searchsorted",
-        "scatter_update", "scatter_multiply", "scatter_min",    "scatter_max",
-        "take_along_axis", "put_along_axis", "pad",             "dynamic_slice",
-        "dynamic_update_slice", "any",       "all",             "band_part",
-        "cholesky",       "triangular_solve", "solve",          "lu",
-        "det",            "slogdet",         "adjugate",        "qr",
-        "qr_complete",    "svd",             "svd_full",        "svdvals",
-        "eigh",           "eigvalsh",        "pinv",           "conv_input",
-        "conv_filter",    "max_pool",        "pool_pick",      "pool_place",
-        "average_pool",   "pool_spread",     "extract_patches", "random_bits",
-        "random_gamma"};
-    auto look = [&](const char* name) {
-      if (std::find(later.begin(), later.end(), name) != later.end()) return;
-      for (const Row& r : rows())
-        if (r.name == name) return;
-      out.push_back(name);
-    };
-#define STET_STRUCTURED(name) look(#name);
-#include "stet/ops/structured.def"
-    return out;
-  }
-
   }  // namespace stet::random_programs

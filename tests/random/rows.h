@@ -32,10 +32,10 @@ struct Row {
   Tensor (*three)(In, In, In) = nullptr;
 };
 
-/// All rows of elementwise.def, taken from there; the structured ones, written here; composites and creation.
+/// All rows of elementwise.def, taken from there; structured ones, composites and creation, as far as they are written
+/// here: for branches, Variables and sizes that depend on values. Programs of every row, by being in the table, are
+/// tests/ops/table_programs_test.cpp.
 const std::vector<Row>& rows();
 const Row& row(const std::string& name);
-/// Rows of structured.def for which nothing is written here: a new row must be added.
-std::vector<std::string> rows_missing();
 
 }  // namespace stet::random_programs

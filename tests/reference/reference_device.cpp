@@ -177,8 +177,12 @@ class KernelRun {
   void take(ScalarValue v, const Index& index) {
     bool is_real = is_floating(kernel_.body.dtype());
     auto nan = [](double x) { return x != x; };
+    // NaN is above all numbers, and below all of them.
     auto above = [&](ScalarValue a, ScalarValue b) {
       return is_real ? a.real > b.real || (nan(a.real) && !nan(b.real)) : a.integer > b.integer;
+    };
+    auto below = [&](ScalarValue a, ScalarValue b) {
+      return is_real ? a.real < b.real || (nan(a.real) && !nan(b.real)) : a.integer < b.integer;
     };
     auto as_unsigned = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
     switch (kernel_.combine) {
@@ -195,11 +199,11 @@ class KernelRun {
         if (above(v, sum_)) sum_ = v;
         break;
       case Combine::minimum:
-        if (nan(v.real) ? is_real && !nan(sum_.real) : above(sum_, v)) sum_ = v;
+        if (below(v, sum_)) sum_ = v;
         break;
       default: {
         bool larger = kernel_.combine == Combine::argmax;
-        bool better = larger ? above(v, best_) : nan(v.real) ? is_real && !nan(best_.real) : above(best_, v);
+        bool better = larger ? above(v, best_) : below(v, best_);
         if (started_ && !better) break;
         best_ = v;
         for (std::size_t i = 0; i < kernel_.loops.size(); ++i)
