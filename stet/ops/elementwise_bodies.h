@@ -26,6 +26,9 @@ inline Expr stated(Expr value, Expr x, Expr by_x, Expr y, Expr by_y) {
 
 // --- Bits
 
+/// Whether x is not 0; of NaN too.
+inline Expr truth_of(Expr x) { return x.dtype() == DType::bool_ ? x : scalar::logical_not(scalar::equal(x, 0)); }
+
 /// The integers that hold the bits of a floating type.
 inline DType bits_type(DType d) { return size_of(d) == 2 ? DType::i16 : size_of(d) == 4 ? DType::i32 : DType::i64; }
 inline Expr bits_of_number(Expr x) { return scalar::bitcast(x, bits_type(x.dtype())); }

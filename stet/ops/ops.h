@@ -38,8 +38,9 @@ inline Tensor operator<(In x, In y) { return less(x, y); }
 inline Tensor operator<=(In x, In y) { return less_equal(x, y); }
 inline Tensor operator>(In x, In y) { return greater(x, y); }
 inline Tensor operator>=(In x, In y) { return greater_equal(x, y); }
-inline Tensor operator&(In x, In y) { return logical_and(x, y); }
-inline Tensor operator|(In x, In y) { return logical_or(x, y); }
+inline Tensor operator&(In x, In y) { return bitwise_and(x, y); }
+inline Tensor operator|(In x, In y) { return bitwise_or(x, y); }
+inline Tensor operator^(In x, In y) { return bitwise_xor(x, y); }
 /// x += y is x = x + y: the name gets a new tensor, others that were equal to the old one keep it.
 inline Tensor& operator+=(Tensor& x, In y) { return x = add(In(x, y.where()), y); }
 inline Tensor& operator-=(Tensor& x, In y) { return x = subtract(In(x, y.where()), y); }
@@ -58,7 +59,7 @@ Tensor& operator/=(T&& result, In y) = delete;
 inline const Variable& operator+=(const Variable& v, In y) { return v.assign_add(y, y.where()), v; }
 inline const Variable& operator-=(const Variable& v, In y) { return v.assign_sub(y, y.where()), v; }
 inline Tensor operator-(In x) { return negative(x); }
-inline Tensor operator~(In x) { return logical_not(x); }
+inline Tensor operator~(In x) { return bitwise_not(x); }
 Tensor operator-(const Dim&) = delete;  // of a size; In, which carries the line, would take it
 Tensor operator~(const Dim&) = delete;
 

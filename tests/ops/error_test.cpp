@@ -141,7 +141,7 @@ TEST_F(OpError, NamesTheCallersLine) {
   STET_EXPECT_LINE(a + b, "add: ", "f32[2,3]", "f32[4,5]");
   STET_EXPECT_LINE(a * 2 - b, "subtract: ", "f32[2,3]", "f32[4,5]");
   STET_EXPECT_LINE(-flags, "negative: ", "bool[2,3]");
-  STET_EXPECT_LINE(a & a, "logical_and: ", "f32[2,3]");
+  STET_EXPECT_LINE(a & a, "bitwise_and: ", "f32[2,3]");
   STET_EXPECT_LINE(relu(flags), "relu: ", "bool[2,3]");
   STET_EXPECT_LINE(where(a, a, b), "where: ", "f32[4,5]");
   STET_EXPECT_LINE(sum(a, 2), "sum: axis 2 is out of range for rank 2; allowed are -2 to 1", "f32[2,3]");

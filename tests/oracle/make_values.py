@@ -473,10 +473,6 @@ INTEGER_MAPS = {
     "mod": lambda x, y: x % y if y else 0,
     "maximum": max,
     "minimum": min,
-    "logical_and": lambda x, y: x & y,
-    "logical_or": lambda x, y: x | y,
-    "logical_not": lambda x: ~x,
-    "logical_xor": lambda x, y: x ^ y,
     "bitwise_and": lambda x, y: x & y,
     "bitwise_or": lambda x, y: x | y,
     "bitwise_xor": lambda x, y: x ^ y,
@@ -503,6 +499,10 @@ COMPARISONS = {
     "less_equal": lambda x, y: x <= y,
     "greater": lambda x, y: x > y,
     "greater_equal": lambda x, y: x >= y,
+    "logical_and": lambda x, y: x != 0 and y != 0,
+    "logical_or": lambda x, y: x != 0 or y != 0,
+    "logical_not": lambda x: x == 0,
+    "logical_xor": lambda x, y: (x != 0) != (y != 0),
     "isnan": lambda x: x != x,
     "isinf": lambda x: abs(x) == INF,
     "isfinite": lambda x: x == x and abs(x) != INF,
@@ -520,7 +520,7 @@ def map_value(row, rule, dtype, operands):
     if rule == "floating" and dtype in INTEGERS:
         operands, dtype = [rounded_integer(x, "f32") for x in operands], "f32"
     if dtype in INTEGERS:
-        if dtype == "bool" and row in ("logical_not", "bitwise_not"):
+        if dtype == "bool" and row == "bitwise_not":
             return int(not operands[0])
         if row in SHIFTS:
             low, high = INTEGERS[dtype]

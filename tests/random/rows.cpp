@@ -52,7 +52,7 @@ void guess(Builder& b, const Row& row, const std::vector<int>& in, double& low, 
 bool propose_elementwise(Builder& b, Statement& s, const Row& row) {
   std::vector<int> in;
   DType result = b.program.real;
-  if (row.dtypes == "logical") {
+  if (row.dtypes == "logical" || row.name.rfind("logical_", 0) == 0) {
     int x = b.pick([&](int id) { return b.type(id).dtype == DType::bool_; });
     if (x < 0) return false;
     in.assign(static_cast<std::size_t>(row.arity), x);
