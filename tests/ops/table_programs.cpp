@@ -20,6 +20,9 @@ AxisSizes axis_of(const Form& form, int axis) {
   return {form[0][static_cast<std::size_t>(axis)], form[1][static_cast<std::size_t>(axis)]};
 }
 
+/// Whether a size of 1 beside it is repeated in both calls or in none: otherwise two traces are right.
+bool repeats_alike(const AxisSizes& sizes) { return (sizes.first == 1) == (sizes.second == 1); }
+
 class Generator {
  public:
   explicit Generator(std::uint64_t seed) : random_(seed) {
@@ -311,7 +314,9 @@ class Generator {
     int extra = rank_of(t) - rank_of(s);
     if (extra < 0) return false;
     for (int axis = 0; axis < rank_of(s); ++axis)
-      if (axis_of(s, axis) != axis_of(t, axis + extra) && axis_of(s, axis) != AxisSizes{1, 1}) return false;
+      if (axis_of(s, axis) != axis_of(t, axis + extra) &&
+          !(axis_of(s, axis) == AxisSizes{1, 1} && repeats_alike(axis_of(t, axis + extra))))
+        return false;
     return true;
   }
   std::vector<int> order_between(const Form& s, const Form& t) {
@@ -434,7 +439,8 @@ class Generator {
     std::size_t dropped = below(form[0].size() + 1);
     for (Sizes& sizes : out) sizes.erase(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(dropped));
     for (std::size_t axis = 0; axis < out[0].size(); ++axis)
-      if (chance(0.3)) out[0][axis] = out[1][axis] = 1;
+      if (repeats_alike(axis_of(form, static_cast<int>(axis + dropped))) && chance(0.3))
+        out[0][axis] = out[1][axis] = 1;
     return out;
   }
 
