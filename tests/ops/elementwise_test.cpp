@@ -9,6 +9,7 @@
 //                                             of bf16) decides only which of two neighbours a value near their middle
 //                                             rounds to
 //   integers and bool                         0
+#include "tests/ops/coverage.h"
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -81,6 +82,7 @@ void check_map(const OpDef& row, const std::vector<DType>& types, const std::vec
   Tensor result = eager(row, whole);
   EXPECT_EQ(result.dtype(), instantiate(row, types).result);
   expect_close(row, result, expected, types.back());
+  tested(row, types.back(), Aspect::eager, {result});
 
   Tensor beginning =
       make_tensor(result.dtype(), first_of(values_of(result), fewer), {static_cast<std::int64_t>(fewer)});
@@ -89,6 +91,7 @@ void check_map(const OpDef& row, const std::vector<DType>& types, const std::vec
   Tensor smaller = graph.run(part);
   ASSERT_TRUE(smaller.defined()) << row.name << " was compiled for one size only\n" << graph.str();
   EXPECT_TRUE(same_bits(smaller, beginning)) << row.name << " as a graph at another size";
+  tested(row, types.back(), Aspect::traced, {smaller});
 
   CheckedKernels checked;
   OneNode checked_graph(row, whole);
