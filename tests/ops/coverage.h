@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "tests/ops/op_harness.h"
+#include "tests/sampling.h"
 
 namespace stet::op_test {
 
@@ -63,5 +64,13 @@ bool accepts(const OpDef& row, const Sample& sample, DType dtype);
 std::vector<DType> result_types(const OpDef& row, const Sample& sample, DType dtype);
 /// Whether the row takes the type: for a map by its rule, otherwise for one of its samples.
 bool takes(const OpDef& row, DType dtype);
+/// The types of those that a run visits: all, or one that the seed chooses.
+inline std::vector<DType> visited_types(const OpDef& row, const std::string& what) {
+  std::vector<DType> taken, out;
+  for (DType dtype : all_dtypes)
+    if (takes(row, dtype)) taken.push_back(dtype);
+  for (std::size_t i : chosen(text(what, " ", row.name), taken.size(), 1)) out.push_back(taken[i]);
+  return out;
+}
 
 }  // namespace stet::op_test

@@ -30,20 +30,19 @@ std::string case_line(const OpDef& op, const Case& one) {
   return text("special ", kinds[one.kind], sample_line(op, one.sample).substr(std::string("sample").size()));
 }
 
-/// Small samples, up to six, with the kinds in turn.
+/// Small samples, up to six, and up to three larger ones, with the kinds in turn.
 std::vector<Case> cases_of(const OpDef& op) {
-  std::vector<Sample> small;
+  std::vector<Sample> small, large;
   for (const Sample& sample : samples_of(op)) {
-    std::int64_t most = 0, least = INT64_MAX;
-    for (const SampleInput& input : sample.inputs) {
-      most += count_of(input.sizes);
-      least = std::min(least, count_of(input.sizes));
-    }
-    if (most > 1 && most <= 150 && least > 0) small.push_back(sample);
+    std::int64_t elements = 0;
+    for (const SampleInput& input : sample.inputs) elements += count_of(input.sizes);
+    if (!has_elements(sample) || elements < 2 || elements > 1500) continue;
+    (elements <= 150 ? small : large).push_back(sample);
   }
   std::vector<Case> out;
   for (std::size_t i = 0; !small.empty() && i < std::clamp<std::size_t>(small.size(), 3, 6); ++i)
     out.push_back({small[i % small.size()], i % std::size(kinds)});
+  for (std::size_t i = 0; i < std::min<std::size_t>(large.size(), 3); ++i) out.push_back({large[i], i});
   return out;
 }
 
