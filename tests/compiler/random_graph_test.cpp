@@ -11,8 +11,8 @@
 #include "stet/cpu/emit_kernel.h"
 #include "stet/runtime/guard.h"
 #include "stet/runtime/parallel.h"
-#include "tests/scale.h"
 #include "tests/sampling.h"
+#include "tests/scale.h"
 
 namespace stet {
 namespace {

@@ -2,7 +2,6 @@
 //
 // Bound, per element: a chain of k roundings of the sum and what the epilogue adds: |error| <= (k + 8) * eps *
 // sum |a||b| + 8 * eps * |result|, scaled by the epilogue's largest derivative (2 in these tests).
-#include "stet/base/dim_inside.h"
 #include "stet/cpu/gemm.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <random>
 #include <thread>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/runtime/parallel.h"

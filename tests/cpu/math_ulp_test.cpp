@@ -14,8 +14,8 @@
 
 #include "stet/ops/table.h"
 #include "tests/cpu/expr_harness.h"
-#include "tests/scale.h"
 #include "tests/sampling.h"
+#include "tests/scale.h"
 
 namespace stet::cpu {
 namespace {

@@ -171,6 +171,8 @@ TEST_F(Gradient, OfEveryMap) {
     const std::vector<Sizes> shapes[] = {{{37}, {37}, {37}},   {{3, 1}, {4}, {3, 4}}, {{5}, {2, 1}, {}},
                                          {{}, {2, 3}, {1, 3}}, {{1, 1}, {3}, {1}},    {{0, 3}, {1, 3}, {3}}};
     for (const std::vector<Sizes>& sizes : shapes) {
+      auto number = static_cast<std::uint64_t>(&sizes - shapes);
+      if (number > 1 && !visits(text("gradient of ", row.name), number, 4)) continue;
       SCOPED_TRACE(text(row.name, " of ", Shape(sizes[0]), " and ", Shape(sizes[1])));
       std::vector<Tensor> inputs = map_operands(row, sizes);
       check_gradient(row, inputs, {});
@@ -295,7 +297,7 @@ std::vector<Sample> visited_samples(const OpDef& op, const std::string& what, st
 TEST_F(Gradient, OfEveryStructuredRow) {
   for (const OpDef* op : all_rows()) {
     if (op->kind == Kind::map || !op->gradient) continue;
-    for (const Sample& sample : visited_samples(*op, "gradient", 4)) {
+    for (const Sample& sample : visited_samples(*op, "gradient", 2)) {
       std::vector<Tensor> inputs = sample_operands(sample);
       SCOPED_TRACE(sample_line(*op, sample));
       check_gradient(*op, inputs, sample.attributes);
@@ -412,6 +414,7 @@ TEST_F(Gradient, SecondOrderOfEveryMapByTapes) {
     if (!has_floating_result(row)) continue;
     for (const std::vector<Sizes>& sizes :
          {std::vector<Sizes>{{3, 4}, {4}, {3, 1}}, std::vector<Sizes>{{2, 0}, {2, 1}, {}}}) {
+      if (count_of(sizes[0]) == 0 && !visits(text("second order of ", row.name), 0, 4)) continue;
       SCOPED_TRACE(text(row.name, " of ", Shape(sizes[0])));
       check_second_order(row, map_operands(row, sizes), {});
       for (DType narrow : narrow_dtypes) {
@@ -425,7 +428,7 @@ TEST_F(Gradient, SecondOrderOfEveryMapByTapes) {
 TEST_F(Gradient, SecondOrderOfEveryStructuredRow) {
   for (const OpDef* op : all_rows()) {
     if (!op->gradient || op->kind == Kind::map) continue;
-    for (const Sample& sample : visited_samples(*op, "second order", 3)) {
+    for (const Sample& sample : visited_samples(*op, "second order", 2)) {
       SCOPED_TRACE(sample_line(*op, sample));
       std::vector<Tensor> inputs = sample_operands(sample);
       check_second_order(*op, inputs, sample.attributes);
