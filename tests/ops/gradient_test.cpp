@@ -172,7 +172,7 @@ TEST_F(Gradient, OfEveryMap) {
                                          {{}, {2, 3}, {1, 3}}, {{1, 1}, {3}, {1}},    {{0, 3}, {1, 3}, {3}}};
     for (const std::vector<Sizes>& sizes : shapes) {
       auto number = static_cast<std::uint64_t>(&sizes - shapes);
-      if (number > 1 && !visits(text("gradient of ", row.name), number, 4)) continue;
+      if (number > 0 && !visits(text("gradient of ", row.name), number, 4)) continue;
       SCOPED_TRACE(text(row.name, " of ", Shape(sizes[0]), " and ", Shape(sizes[1])));
       std::vector<Tensor> inputs = map_operands(row, sizes);
       check_gradient(row, inputs, {});

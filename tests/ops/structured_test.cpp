@@ -120,6 +120,10 @@ TEST_F(Structured, IndexTypes) {
       std::vector<Tensor> inputs = drawn_inputs(sample, DType::f32);
       std::vector<Tensor> result = eager_all(*op, inputs, sample.attributes);
       for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32}) {
+        if (std::ranges::any_of(sample.inputs, [&](const SampleInput& input) {
+              return input.below - 1 > row(dtype).highest;  // not all of them fit
+            }))
+          continue;
         std::vector<Tensor> narrow = inputs;
         for (std::size_t k = 0; k < narrow.size(); ++k)
           if (sample.inputs[k].below >= 0) narrow[k] = cast(inputs[k], dtype);
