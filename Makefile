@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test run bench docs oracle format install test-asan test-tsan ci configure
+.PHONY: help deps build test test-full run bench docs oracle format install test-asan test-tsan ci configure
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -21,8 +21,18 @@ configure:
 build: configure  ## Build the library, the tests and the examples (PRESET=release, asan or tsan)
 	@cmake --build --preset $(PRESET) --parallel $(JOBS)
 
-test: build  ## Build and run all tests
+# Which samples of the op table tests visit; make test STET_TEST_SEED=number repeats a run.
+ifndef STET_TEST_SEED
+STET_TEST_SEED := $(shell date +%s)
+endif
+export STET_TEST_SEED
+
+test: build  ## Build and run all tests; of the op table's samples, some for every row and type
+	@echo "STET_TEST_SEED=$(STET_TEST_SEED)"
 	@ctest --preset $(PRESET) --parallel $(JOBS)
+
+test-full: build  ## Build and run all tests with all samples
+	@STET_TEST_FULL=1 ctest --preset $(PRESET) --parallel $(JOBS)
 
 run: build  ## Train on Fashion-MNIST
 	$(BUILD)/examples/fashion_mnist
@@ -37,8 +47,10 @@ docs: build  ## Make the parts of docs/ that are made by commands
 
 oracle: build  ## Write anew the NumPy values that op tests compare with (after adding a row)
 	@sh cmake/install-packages.sh cmake/packages-oracle.txt
-	@STET_ROWS_FILE=$(BUILD)/rows.txt $(BUILD)/stet_tests --gtest_brief=1 --gtest_also_run_disabled_tests \
-	  --gtest_filter=OracleFile.DISABLED_WriteRows
+	@for rows in OracleFile SpecialFile; do \
+	  STET_ROWS_FILE=$(BUILD)/rows.txt $(BUILD)/stet_tests --gtest_brief=1 --gtest_also_run_disabled_tests \
+	    --gtest_filter=$$rows.DISABLED_WriteRows || exit 1; \
+	done
 	@/usr/bin/python3 tests/oracle/make_values.py $(BUILD)/rows.txt tests/oracle
 
 format:  ## Format the sources with clang-format
@@ -58,4 +70,5 @@ ci:  ## Build release, asan and tsan, and run the tests of all three
 	@for preset in release asan tsan; do $(MAKE) --no-print-directory build PRESET=$$preset || exit 1; done
 	@mkdir -p build/ci
 	@echo 'subdirs("../release" "../asan" "../tsan")' > build/ci/CTestTestfile.cmake
+	@echo "STET_TEST_SEED=$(STET_TEST_SEED)"
 	@ctest --test-dir build/ci --output-on-failure --parallel $(JOBS)

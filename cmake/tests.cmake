@@ -35,8 +35,26 @@ if(test_sources AND STET_INTERNAL_TESTS)
   file(GLOB table_program_sources CONFIGURE_DEPENDS tests/ops/table_programs*.cpp)
   list(APPEND test_sources ${table_program_sources})
   list(REMOVE_DUPLICATES test_sources)
-  stet_add_tests(stet_tests 4 ${test_sources} tests/reference/reference_device.cpp)
+  set(shards 4)
+  stet_add_tests(stet_tests ${shards} ${test_sources} tests/reference/reference_device.cpp)
   target_link_libraries(stet_tests PRIVATE stet_objects)
+  # The shards write down which cells of the op table (row x type x aspect) they tested; after them, that no cell which
+  # a row claims is missing. The table is coverage/table.txt.
+  set(coverage_folder ${PROJECT_BINARY_DIR}/coverage)
+  set(coverage ${STET_TEST_PREFIX}table_coverage)
+  add_test(NAME ${coverage}_begins COMMAND ${CMAKE_COMMAND} -E rm -rf ${coverage_folder})
+  set_tests_properties(${coverage}_begins PROPERTIES FIXTURES_SETUP ${coverage}_folder)
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    set_tests_properties(${STET_TEST_PREFIX}stet_tests_${shard} PROPERTIES
+                         FIXTURES_REQUIRED ${coverage}_folder FIXTURES_SETUP ${coverage}_written)
+    set_property(TEST ${STET_TEST_PREFIX}stet_tests_${shard} APPEND PROPERTY
+                 ENVIRONMENT "STET_COVERAGE_FOLDER=${coverage_folder}")
+  endforeach()
+  add_test(NAME ${coverage} COMMAND stet_tests --gtest_brief=1 --gtest_also_run_disabled_tests
+           --gtest_filter=Coverage.DISABLED_EveryClaimedCellWasTested WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${coverage} PROPERTIES FIXTURES_REQUIRED ${coverage}_written
+                       ENVIRONMENT "STET_COVERAGE_FOLDER=${coverage_folder}")
 endif()
 if(public_test_sources)
   stet_add_tests(stet_public_tests 2 ${public_test_sources})

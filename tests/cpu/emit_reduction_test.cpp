@@ -9,6 +9,7 @@
 #include "stet/cpu/kernel_step.h"
 #include "stet/runtime/parallel.h"
 #include "tests/cpu/kernel_harness.h"
+#include "tests/sampling.h"
 
 namespace stet::cpu {
 namespace {
@@ -60,12 +61,14 @@ constexpr Combine combines[] = {Combine::sum,     Combine::product, Combine::max
                                 Combine::minimum, Combine::argmax,  Combine::argmin};
 
 TEST(EmitReduction, EveryCombineOfEveryType) {
+  std::uint64_t number = 0;
   for (Combine combine : combines)
     for (const DTypeRow& type : dtype_table) {
       if (type.dtype == DType::bool_ && (combine == Combine::sum || combine == Combine::product)) continue;
       for (bool along_columns : {true, false})
         for (std::int64_t rows : {3, 70})
           for (std::int64_t columns : {2, 16, 67, 300}) {
+            if (!visits("reductions", number++, 4)) continue;
             // Products of powers of two, so that floating ones are exact.
             auto value = combine == Combine::product
                              ? [](std::int64_t i) { return i % 9 == 0   ? -2.0
@@ -240,9 +243,11 @@ TEST(EmitReduction, LongReductionsAgainstDoublePrecision) {
   };
   int threads = thread_count();
   bool before = checked_kernels();
+  std::uint64_t number = 0;
   for (const LongReduction& shape : shapes)
     for (Combine combine : {Combine::sum, Combine::maximum})
       for (bool checked : {false, true}) {
+        if (!visits("long reductions", number++, 3)) continue;
         SCOPED_TRACE(testing::Message() << shape.name << " " << name(combine) << " checked " << checked);
         Kernel kernel;
         kernel.name = shape.name;

@@ -13,6 +13,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/runtime/parallel.h"
+#include "tests/sampling.h"
 
 namespace stet::cpu {
 namespace {
@@ -234,10 +235,12 @@ class Sort : public testing::Test {
 };
 
 TEST_F(Sort, IsAStableSortForAllTypesPatternsAndLengths) {
+  std::uint64_t number = 0;
   for (DType dtype : all_dtypes)
     for (Pattern pattern : all_patterns)
       for (std::int64_t length : {1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000})
         for (std::int64_t inner : {1, 7}) {
+          if (!visits("sorts", number++, 3)) continue;
           const Sizes sizes{2, length, inner};
           const Bytes from = make(dtype, pattern, 2 * length * inner, static_cast<unsigned>(length));
           std::vector<std::int64_t> kept = {0, 1, length / 20, length - 1, length};
@@ -257,10 +260,12 @@ TEST_F(Sort, IsAStableSortOfLongerLines) {
 }
 
 TEST_F(Sort, IsAStableSortOfLinesInBlocks) {
+  std::uint64_t number = 0;
   const Bytes one_block = make(f32, Pattern::normal, 100'000, 4);
   check(f32, one_block, {1, 100'000, 1}, {99'999, 100'000}, "one block");
   for (DType dtype : {u8, f16, f32, i64, f64})
     for (Pattern pattern : {Pattern::any_bits, Pattern::special, Pattern::outlier}) {
+      if (!visits("sorts in blocks", number++, 3)) continue;
       const std::int64_t length = dtype == f32 ? 200'001 : 132'000;
       const Bytes from = make(dtype, pattern, length, 5);
       check(dtype, from, {1, length, 1}, {1000, length}, text("pattern ", static_cast<int>(pattern)));
@@ -284,10 +289,12 @@ TEST_F(Sort, IsAStableSortOfManyLines) {
 }
 
 TEST_F(Sort, KnowsMorePositionsThanAreInMemory) {
+  std::uint64_t number = 0;
   for (int position_bits : {32, 40, 56})
     for (DType dtype : {u8, f16, i32, f32, i64, f64})
       for (Pattern pattern : all_patterns)
         for (std::int64_t length : {1, 2, 100, 3000}) {
+          if (!visits("positions of sorts", number++, 3)) continue;
           const Bytes from = make(dtype, pattern, 3 * length, 9);
           check(dtype, from, {1, length, 3}, {length / 2, length},
                 text("pattern ", static_cast<int>(pattern), ", ", position_bits, " bits"), position_bits);
@@ -342,10 +349,12 @@ TEST_F(Sort, WithoutMemoryItThrowsWhatTheAllocatorThrows) {
 // --- searching
 
 TEST_F(Sort, SearchFindsWhatTheBoundsFind) {
+  std::uint64_t number = 0;
   for (DType dtype : all_dtypes)
     for (Pattern pattern : {Pattern::any_bits, Pattern::normal, Pattern::few, Pattern::special})
       for (std::int64_t length : {0, 1, 2, 3, 16, 17, 1000})
         for (std::int64_t count : {0, 1, 15, 17, 1500}) {
+          if (!visits("searches", number++, 3)) continue;
           const std::int64_t outer = 3;
           const Bytes unsorted = make(dtype, pattern, outer * length, 1),
                       wanted = make(dtype, pattern, outer * count, 2);

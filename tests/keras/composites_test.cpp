@@ -9,6 +9,7 @@
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "tests/keras/composite_table.h"
+#include "tests/sampling.h"
 
 namespace stet::op_test {
 namespace {
@@ -124,6 +125,8 @@ TEST_F(Composites, ValuesInEveryType) {
     for (DType dtype : floating_dtypes) {
       Function f = function("composite(x)", [call = composite.call](Tensors x) { return call(x); });
       for (const Sizes& sizes : {Sizes{3, 4}, Sizes{5, 37}, Sizes{1, 1}, Sizes{2, 3, 10}}) {
+        bool always = sizes.size() == 2 && sizes[0] > 1;  // one trace, two sizes
+        if (!always && !visits(text(composite.name, Shape(sizes)), static_cast<std::uint64_t>(dtype), 4)) continue;
         SCOPED_TRACE(text(composite.name, " of ", dtype, Shape(sizes)));
         Tensors operands = drawn_operands(composite, sizes, dtype);
         Values expected = block_of(composite, sizes, dtype).values("=");
@@ -143,6 +146,8 @@ TEST_F(Composites, FirstAndSecondDerivatives) {
     for (DType dtype : {DType::f32, DType::f64}) {
       Function f = function("derived(x)", [composite](Tensors x) { return call_with_derivatives(composite, x); });
       for (const Sizes& sizes : {Sizes{3, 4}, Sizes{2, 3, 10}, Sizes{1, 1}}) {
+        bool always = sizes[0] == 3;
+        if (!always && !visits(text(composite.name, Shape(sizes)), static_cast<std::uint64_t>(dtype), 4)) continue;
         SCOPED_TRACE(text(composite.name, " of ", dtype, Shape(sizes)));
         const OracleBlock& block = block_of(composite, sizes, dtype);
         Tensors arguments = arguments_for(composite, sizes, dtype);

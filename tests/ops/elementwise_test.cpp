@@ -9,6 +9,7 @@
 //                                             of bf16) decides only which of two neighbours a value near their middle
 //                                             rounds to
 //   integers and bool                         0
+#include "tests/ops/coverage.h"
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -81,6 +82,7 @@ void check_map(const OpDef& row, const std::vector<DType>& types, const std::vec
   Tensor result = eager(row, whole);
   EXPECT_EQ(result.dtype(), instantiate(row, types).result);
   expect_close(row, result, expected, types.back());
+  tested(row, types.back(), Aspect::eager, {result});
 
   Tensor beginning =
       make_tensor(result.dtype(), first_of(values_of(result), fewer), {static_cast<std::int64_t>(fewer)});
@@ -89,7 +91,9 @@ void check_map(const OpDef& row, const std::vector<DType>& types, const std::vec
   Tensor smaller = graph.run(part);
   ASSERT_TRUE(smaller.defined()) << row.name << " was compiled for one size only\n" << graph.str();
   EXPECT_TRUE(same_bits(smaller, beginning)) << row.name << " as a graph at another size";
+  tested(row, types.back(), Aspect::traced, {smaller});
 
+  if (!visits(text("checked ", row.name), static_cast<std::uint64_t>(types.back()), 4)) return;
   CheckedKernels checked;
   OneNode checked_graph(row, whole);
   EXPECT_TRUE(same_bits(checked_graph.run(part), beginning)) << row.name << " in checked code";
@@ -154,37 +158,38 @@ TEST_F(Elementwise, BroadcastOperands) {
                         {{1}, {0}, {}, {1}, {0}, {}}};
   for (const OpDef& row : elementwise_rows()) {
     if (row.arity < 2) continue;
-    DType dtype = row.dtypes.result == DTypeRule::logical ? DType::i16 : DType::f32;
-    std::vector<DType> types = types_for(row, dtype);
-    for (const Case& one : cases) {
-      auto operands = [&](bool larger) {
-        const Sizes* sizes[] = {larger ? &one.larger_x : &one.x, larger ? &one.larger_y : &one.y,
-                                larger ? &one.larger_z : &one.z};
-        std::vector<Tensor> out;
-        for (int k = 0; k < row.arity; ++k)
-          out.push_back(from_domain(row, types[static_cast<std::size_t>(k)], *sizes[k], k));
-        return out;
-      };
-      auto expanded = [&](const std::vector<Tensor>& given) {
-        std::vector<Shape> shapes;
-        for (const Tensor& t : given) shapes.push_back(t.shape());
-        Shape full = broadcast(shapes, {"test", "", {}}).result;
-        std::vector<Tensor> out;
-        for (const Tensor& t : given) out.push_back(broadcast_to(t, full).contiguous());
-        return out;
-      };
-      SCOPED_TRACE(text(row.name, " of ", Shape(one.x), " and ", Shape(one.y)));
-      std::vector<Tensor> small = operands(false), large = operands(true);
-      Tensor expected = eager(row, expanded(small)), expected_large = eager(row, expanded(large));
-      EXPECT_TRUE(same_bits(eager(row, small), expected));
-      OneNode graph(row, small);
-      EXPECT_TRUE(same_bits(graph.run(small), expected));
-      Tensor other = graph.run(large);
-      ASSERT_TRUE(other.defined()) << graph.str();
-      EXPECT_TRUE(same_bits(other, expected_large));
-      if (&one == &cases[1]) {
-        CheckedKernels checked;
-        EXPECT_TRUE(same_bits(OneNode(row, small).run(large), expected_large));
+    for (DType dtype : visited_types(row, "broadcast")) {
+      std::vector<DType> types = types_for(row, dtype);
+      for (const Case& one : cases) {
+        auto operands = [&](bool larger) {
+          const Sizes* sizes[] = {larger ? &one.larger_x : &one.x, larger ? &one.larger_y : &one.y,
+                                  larger ? &one.larger_z : &one.z};
+          std::vector<Tensor> out;
+          for (int k = 0; k < row.arity; ++k)
+            out.push_back(from_domain(row, types[static_cast<std::size_t>(k)], *sizes[k], k));
+          return out;
+        };
+        auto expanded = [&](const std::vector<Tensor>& given) {
+          std::vector<Shape> shapes;
+          for (const Tensor& t : given) shapes.push_back(t.shape());
+          Shape full = broadcast(shapes, {"test", "", {}}).result;
+          std::vector<Tensor> out;
+          for (const Tensor& t : given) out.push_back(broadcast_to(t, full).contiguous());
+          return out;
+        };
+        SCOPED_TRACE(text(row.name, " of ", dtype, Shape(one.x), " and ", Shape(one.y)));
+        std::vector<Tensor> small = operands(false), large = operands(true);
+        Tensor expected = eager(row, expanded(small)), expected_large = eager(row, expanded(large));
+        EXPECT_TRUE(same_bits(eager(row, small), expected));
+        OneNode graph(row, small);
+        EXPECT_TRUE(same_bits(graph.run(small), expected));
+        Tensor other = graph.run(large);
+        ASSERT_TRUE(other.defined()) << graph.str();
+        EXPECT_TRUE(same_bits(other, expected_large));
+        if (&one == &cases[1]) {
+          CheckedKernels checked;
+          EXPECT_TRUE(same_bits(OneNode(row, small).run(large), expected_large));
+        }
       }
     }
   }
@@ -222,8 +227,7 @@ TEST_F(Elementwise, NumbersTakeTheTensorsType) {
 
 TEST_F(Elementwise, EmptyScalarAndSizeOne) {
   for (const OpDef& row : elementwise_rows())
-    for (DType dtype : {DType::f32, DType::i8, DType::bool_, DType::bf16}) {
-      if (!Oracle::instance().find(text("map ", row.name, " ", dtype))) continue;
+    for (DType dtype : visited_types(row, "empty and one")) {
       std::vector<DType> types = types_for(row, dtype);
       auto operands = [&](const Sizes& sizes) {
         std::vector<Tensor> out;

@@ -1,5 +1,6 @@
 // Wrong calls: every row's error examples, and what every map refuses. A message names the op, its operands with types
 // and shapes, and the caller's line.
+#include "tests/ops/coverage.h"
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -71,6 +72,53 @@ TEST_F(OpError, SizesThatDoNotBroadcast) {
   }
 }
 
+/// In every type that maps take.
+TEST_F(OpError, SizesThatDoNotBroadcastInEveryType) {
+  for (const OpDef& row : elementwise_rows())
+    for (DType dtype : all_dtypes) {
+      if (row.arity < 2 || !takes(row, dtype)) continue;
+      SCOPED_TRACE(text(row.name, " of ", dtype));
+      std::vector<Tensor> inputs = operands_of(row, dtype, {{2, 3}, {2, 4}, {2, 3}});
+      expect_parts(message_of([&] { return eager(row, inputs); }),
+                   {text(row.name, ": "), "sizes 3 and 4 of axis -1 do not broadcast", text(inputs[0].dtype(), "[2,3]"),
+                    text(dtype, "[2,4]"), "error_test.cpp:"});
+      tested(row, dtype, Aspect::errors);
+    }
+}
+
+/// The type in which an error example has its data: a floating one, as they are written.
+std::optional<DType> data_type(const ErrorSample& sample) {
+  for (const ErrorSample::Input& input : sample.inputs)
+    if (is_floating(input.dtype)) return input.dtype;
+  return sample.inputs.empty() ? std::nullopt : std::optional(sample.inputs[0].dtype);
+}
+
+/// Every row's error examples, in every type that the row takes: those that are not about types are refused with the
+/// same words.
+TEST_F(OpError, ExamplesInEveryType) {
+  for (const OpDef* op : all_rows()) {
+    ErrorList list;
+    if (op->errors) op->errors(list);
+    for (DType dtype : all_dtypes) {
+      if (op->kind == Kind::map || op == &one_hot_row || !takes(*op, dtype)) continue;
+      for (const ErrorSample& sample : list.samples) {
+        std::optional<DType> written = data_type(sample);
+        if (!written || sample.message.find(text(*written)) != std::string::npos) continue;  // it is about the type
+        SCOPED_TRACE(text(op->name, " of ", dtype, ", ", sample.attributes.str()));
+        std::vector<Tensor> inputs;
+        std::vector<std::string> parts = {sample.message, text(op->name, ":"), "error_test.cpp:"};
+        for (const ErrorSample::Input& input : sample.inputs) {
+          DType type = input.dtype == *written ? dtype : input.dtype;
+          inputs.push_back(zeros(Shape(input.sizes), type));
+          parts.push_back(text(type, Shape(input.sizes)));
+        }
+        expect_parts(message_of([&] { return eager_all(*op, inputs, sample.attributes)[0]; }), parts);
+        tested(*op, dtype, Aspect::errors);
+      }
+    }
+  }
+}
+
 TEST_F(OpError, UndefinedOperands) {
   for (const OpDef* op : all_rows()) {
     std::size_t count = op->kind == Kind::map ? op->arity : samples_of(*op).front().inputs.size();
@@ -88,19 +136,22 @@ TEST_F(OpError, UndefinedOperands) {
 TEST_F(OpError, TypesThatMapsRefuse) {
   for (const OpDef& row : elementwise_rows()) {
     SCOPED_TRACE(row.name);
-    if (row.dtypes.result == DTypeRule::promoted) {
-      ASSERT_FALSE(row.dtypes.accepts_bool);
+    EXPECT_EQ(takes(row, DType::bool_), row.dtypes.accepts_bool);
+    if (!row.dtypes.accepts_bool) {
       expect_parts(message_of([&] {
                      return eager(row, operands_of(row, DType::bool_, {{3}, {3}, {3}}));
                    }),
                    {text(row.name, ": ", row.name, " does not take bool"), "bool[3]", "cast(x, i32) first"});
+      tested(row, DType::bool_, Aspect::errors);
     }
     if (row.dtypes.result == DTypeRule::logical)
-      for (DType dtype : floating_dtypes)
+      for (DType dtype : floating_dtypes) {
         expect_parts(message_of([&] {
                        return eager(row, operands_of(row, dtype, {{3}, {3}, {3}}));
                      }),
                      {text(row.name, ": ", row.name, " does not take ", dtype), text(dtype, "[3]"), "compare first"});
+        tested(row, dtype, Aspect::errors);
+      }
   }
 }
 

@@ -261,6 +261,11 @@ inline std::vector<Sample> samples_of(const OpDef& row) {
   return list.samples;
 }
 
+/// No operand is empty.
+inline bool has_elements(const Sample& sample) {
+  return std::ranges::none_of(sample.inputs, [](const SampleInput& input) { return count_of(input.sizes) == 0; });
+}
+
 /// A larger size: what was equal stays equal, what was different stays different and in the same order, 0 and 1 stay.
 inline std::int64_t grown(std::int64_t size) {
   return size > 1 ? size + 1 + std::min<std::int64_t>(size, 16) / 2 : size;

@@ -65,7 +65,8 @@ class Oracle {
     OracleBlock* block = nullptr;
     for (std::string line; std::getline(file, line);) {
       std::string word = line.substr(0, line.find(' '));
-      if (word == "map" || word == "cast" || word == "sample" || word == "composite" || word == "random")
+      if (word == "map" || word == "cast" || word == "sample" || word == "composite" || word == "random" ||
+          word == "special")
         block = &blocks_[line];
       else if (block && word != "#")
         block->lines[word] = line.size() > word.size() ? line.substr(word.size() + 1) : std::string();

@@ -1,6 +1,8 @@
 // The oracle file has values for every row of the table, every type it takes and every sample.
 #include "tests/ops/oracle.h"
 
+#include "tests/ops/coverage.h"
+
 namespace stet::op_test {
 namespace {
 
@@ -13,17 +15,6 @@ std::string map_line(const OpDef& row) {
   return text("map ", row.name, " ", int{row.arity}, " ", rule_name(row.dtypes.result), " ",
               row.dtypes.accepts_bool ? 1 : 0, " ", row.domain.low, " ", row.domain.high, " ",
               row.domain.without_zero ? 1 : 0);
-}
-
-bool takes(const OpDef& row, DType dtype) {
-  std::vector<DType> types(row.arity, dtype);
-  if (row.dtypes.result == DTypeRule::selected) types[0] = DType::bool_;
-  try {
-    operand_type(row, types);
-    return true;
-  } catch (const Problem&) {
-    return false;
-  }
 }
 
 constexpr const char* how_to_make =

@@ -1,5 +1,7 @@
 // Random rows: Philox's published test vectors (in make_values.py, whose implementation is its own), the same numbers
 // as that implementation, and moments.
+#include "stet/ops/random_words.h"
+#include "tests/ops/coverage.h"
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -35,6 +37,7 @@ TEST_F(Random, UniformIsPhiloxExactly) {
         Values first = values_of(random::uniform({3, 5}, options)), second = values_of(random::uniform({25}, options));
         first.insert(first.end(), second.begin(), second.end());
         EXPECT_EQ(first, expected) << dtype << " " << seed;
+        tested(uniform_row, dtype, Aspect::eager);
       }
 }
 
@@ -50,6 +53,7 @@ TEST_F(Random, NormalIsBoxMuller) {
         EXPECT_NEAR(static_cast<double>(got[i]), static_cast<double>(expected[i]),
                     static_cast<double>(64 * unit_roundoff(dtype)))
             << dtype << " " << i;
+      tested(normal_row, dtype, Aspect::eager);
     }
 }
 
@@ -86,6 +90,7 @@ TEST_F(Random, GammaIsTheQuantileOfItsWords) {
           EXPECT_NEAR(static_cast<double>(got[i]), static_cast<double>(expected[i]),
                       bound * static_cast<double>(expected[i]) + 1e-37)
               << dtype << " " << alpha << " " << i;
+        tested(random_gamma_row, dtype, Aspect::eager);
       }
 }
 
@@ -134,10 +139,12 @@ TEST_F(Random, BitsAreUniform) {
   for (std::int64_t word : words)
     for (std::size_t bit = 0; bit < 64; ++bit) ones[bit] += static_cast<double>(word >> bit & 1);
   for (double count : ones) EXPECT_NEAR(count, 50'000, 5.5 * std::sqrt(25'000));
-  for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32})
+  for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64}) {
     EXPECT_TRUE(
         same_bits(random::Generator(1).bits({100}, {.dtype = dtype}), cast(random::Generator(1).bits({100}), dtype)))
         << dtype;
+    tested(random_bits_row, dtype, Aspect::eager);  // in i64 they are words of Philox: structured_test.cpp
+  }
 }
 
 TEST_F(Random, RandintIsPhiloxExactly) {
@@ -150,9 +157,63 @@ TEST_F(Random, RandintIsPhiloxExactly) {
                              {INT64_MIN, INT64_MAX},
                              {INT64_MIN, 0}}) {
       random::seed(seed);
-      EXPECT_EQ(values_of(random::randint({40}, low, high)),
-                block_of(text("random randint i64 ", seed, " ", low, " ", high)).values("="));
+      Values expected = block_of(text("random randint i64 ", seed, " ", low, " ", high)).values("=");
+      EXPECT_EQ(values_of(random::randint({40}, low, high)), expected);
+      for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64}) {
+        if (low < row(dtype).lowest || high - 1 > row(dtype).highest) continue;
+        random::seed(seed);
+        EXPECT_EQ(values_of(random::randint({40}, low, high, {.dtype = dtype})), expected) << dtype;
+        tested(randint_row, dtype, Aspect::eager);
+      }
     }
+}
+
+/// A row's first sample, with results of the type.
+Sample typed_sample(const OpDef& op, DType dtype) {
+  Sample sample = samples_of(op).front();
+  if (&op == &random_gamma_row) return sample;
+  RandomAttributes attributes = sample.attributes.as<RandomAttributes>();
+  attributes.dtype = dtype;
+  sample.attributes = Attributes(view_of(attributes));
+  return sample;
+}
+
+/// One program draws what eager calls draw, at two sizes and in every type.
+TEST_F(Random, RowsAsGraphsInEveryType) {
+  for (const OpDef* op : all_rows()) {
+    if (op->kind != Kind::random) continue;
+    for (DType dtype : all_dtypes) {
+      if (!takes(*op, dtype)) continue;
+      SCOPED_TRACE(text(op->name, " of ", dtype));
+      Sample sample = typed_sample(*op, dtype), larger = grown(sample);
+      DType parameters = compute_type(dtype);
+      std::vector<Tensor> inputs = drawn_inputs(sample, parameters), more = drawn_inputs(larger, parameters);
+      OneNode graph(*op, inputs, sample.attributes);
+      Tensor drawn = eager(*op, inputs, sample.attributes);
+      EXPECT_EQ(drawn.dtype(), dtype);
+      EXPECT_TRUE(same_bits(graph.run(inputs, sample.attributes), drawn));
+      Tensor other = graph.run(more, larger.attributes);
+      ASSERT_TRUE(other.defined()) << graph.str();
+      EXPECT_NE(sizes_of(other), sizes_of(drawn));
+      EXPECT_TRUE(same_bits(other, eager(*op, more, larger.attributes)));
+      tested(*op, dtype, Aspect::traced, {drawn, other});
+    }
+  }
+}
+
+TEST_F(Random, RowsRefuseOtherTypes) {
+  for (const OpDef* op : all_rows()) {
+    if (op->kind != Kind::random) continue;
+    for (DType dtype : all_dtypes) {
+      if (takes(*op, dtype)) continue;
+      Sample sample = typed_sample(*op, dtype);
+      std::string message = message_of([&] { return eager(*op, drawn_inputs(sample, dtype), sample.attributes); });
+      std::string problem = op == &random_gamma_row ? text("'alpha' is ", dtype, ", not f32 or f64")
+                                                    : text("random numbers of ", dtype, " do not exist here");
+      EXPECT_NE(message.find(text(op->name, ": ", problem)), std::string::npos) << message;
+      tested(*op, dtype, Aspect::errors);
+    }
+  }
 }
 
 /// Mean and variance within five standard errors, all in range, and the ends of the range are met.

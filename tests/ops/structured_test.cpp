@@ -1,85 +1,15 @@
 // Structured rows: every sample x every type the row takes, against stored values; eager, a one-node graph at two sizes
 // with one program, and checked code give the same bits.
-//
-// Bounds, by the sample's Rounding. Integers and data that only moves: exact. Sums of n terms in
-// floating types:  |error| <= (4 + sqrt(n)) u S + v |result|,  where S is the sum of the terms' magnitudes, u the unit
-// roundoff of the type accumulated in (f32 for f16 and bf16) and v that of the result. Sums are blocked, so n u S is
-// far from reached; the square root is what independent roundings give. Products of n factors: |error| <= n u |result|
-// + v |result|.
-#include "tests/ops/oracle.h"
+// Bounds: structured_bounds.h.
+#include "stet/core/function.h"
+#include "tests/ops/coverage.h"
+#include "tests/ops/structured_bounds.h"
+#include "tests/sampling.h"
 
 namespace stet::op_test {
 namespace {
 
 class Structured : public OpTest {};
-
-/// The line of a sample's block with values for the type; "" if the row does not take it. Signed integers draw the same
-/// numbers and share a line.
-std::string line_for(const OracleBlock& block, DType dtype, std::size_t result = 0) {
-  std::string which = result_prefix(result);
-  for (std::string name : {std::string("source"), std::string("any"), text(dtype)})
-    if (block.has(which + name)) return which + name;
-  bool is_signed = row(dtype).category == DTypeClass::signed_integer;
-  return is_signed && block.has(which + "i64") ? which + "i64" : "";
-}
-
-/// The elements a result must have. "source": positions counted through all operands that hold data.
-Values expected_values(const OracleBlock& block, const std::string& line, const Sample& sample, DType dtype,
-                       DType result) {
-  Values out = block.values(line);
-  if (line.ends_with("source")) {
-    Values all;
-    for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-      if (sample.inputs[k].below >= 0) continue;
-      Values one = drawn_values(static_cast<int>(k), dtype, sample.inputs[k]);
-      all.insert(all.end(), one.begin(), one.end());
-    }
-    for (Value& value : out) value = all[static_cast<std::size_t>(value)];
-  }
-  if (!is_floating(result))
-    for (Value& value : out) value = rounded_to(result, value);  // wrapped
-  return out;
-}
-
-Tensor magnitude(const Tensor& tensor) { return abs(cast(tensor, DType::f64)); }
-
-/// The most a result may be off, per element.
-Values allowed_errors(const OpDef& op, const Sample& sample, const std::vector<Tensor>& inputs, const Values& expected,
-                      std::size_t number, DType result) {
-  Values out(expected.size(), 0);
-  if (!is_floating(result)) return out;
-  DType accumulator = compute_type(result);
-  Value u = unit_roundoff(accumulator), v = unit_roundoff(result);
-  if (sample.rounding == Rounding::sums) {
-    std::vector<Tensor> magnitudes;
-    Values terms;
-    std::int64_t most = 1;  // terms of a result; an upper bound is the largest operand, or the filter's size
-    for (std::size_t k = 0; k < inputs.size(); ++k) {
-      bool indices = sample.inputs[k].below >= 0;
-      magnitudes.push_back(indices ? inputs[k] : magnitude(inputs[k]));
-      if (!indices) most = std::max(most, count_of(sizes_of(inputs[k])));
-    }
-    if (op.kind == Kind::contract)
-      most = sizes_of(inputs[0]).back() + sizes_of(inputs[0])[sizes_of(inputs[0]).size() - 2];
-    if (op.kind == Kind::window && inputs.size() > 1) most = count_of(sizes_of(inputs[1]));
-    terms = values_of(eager_all(op, magnitudes, sample.attributes)[number]);
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = (4 + std::sqrt(static_cast<Value>(most))) * u * terms[i] + v * std::abs(expected[i]);
-  } else if (sample.rounding == Rounding::products) {
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = (static_cast<Value>(count_of(sizes_of(inputs[0]))) * u + v) * std::abs(expected[i]);
-  } else if (sample.rounding == Rounding::functions) {
-    // Box and Muller with angles up to 2 pi, in f32: radius times the angle's rounding error.
-    for (std::size_t i = 0; i < out.size(); ++i)
-      out[i] = 64 * u * std::max<Value>(std::abs(expected[i]), 1) + v * std::abs(expected[i]);
-  } else if (sample.rounding == Rounding::factorisation) {
-    // Backward stable, of matrices whose condition is below 100: some hundred roundings of the largest element.
-    Value largest = 1;
-    for (Value one : expected) largest = std::max(largest, std::abs(one));
-    for (Value& one : out) one = 400 * u * largest;
-  }
-  return out;
-}
 
 void expect_close(const Tensor& got, const Values& expected, const Values& allowed) {
   Values values = values_of(got);
@@ -109,42 +39,56 @@ void check_against_oracle(const OpDef& op, const Sample& sample, DType dtype, co
   }
 }
 
+/// The samples with values for the type that a run visits: at least one of them has elements, if there is one.
+std::vector<Sample> visited_samples(const OpDef& op, DType dtype) {
+  std::vector<Sample> samples = samples_of(op), out;
+  std::erase_if(samples, [&](const Sample& sample) {
+    const OracleBlock* block = Oracle::instance().find(sample_line(op, sample));
+    EXPECT_TRUE(block) << sample_line(op, sample);
+    return !block || line_for(*block, dtype).empty();
+  });
+  for (std::size_t i :
+       chosen(text(op.name, " ", dtype), samples.size(), 2, [&](std::size_t k) { return has_elements(samples[k]); }))
+    out.push_back(samples[i]);
+  return out;
+}
+
+void check_sample(const OpDef& op, const Sample& sample, DType dtype) {
+  SCOPED_TRACE(text(sample_line(op, sample), " of ", dtype));
+  Sample larger = grown(sample);
+  std::vector<Tensor> inputs = drawn_inputs(sample, dtype), more = drawn_inputs(larger, dtype);
+  std::vector<Tensor> result = eager_all(op, inputs, sample.attributes);
+  std::vector<Tensor> more_result = eager_all(op, more, larger.attributes);
+  check_against_oracle(op, sample, dtype, inputs, result);
+  check_against_oracle(op, larger, dtype, more, more_result);
+  if (accepts(op, sample, dtype)) tested(op, dtype, Aspect::eager, result);
+
+  OneNode graph(op, inputs, sample.attributes);
+  EXPECT_TRUE(same_bits(graph.run_all(inputs, sample.attributes), result)) << "as a graph";
+  std::vector<Tensor> other = graph.run_all(more, larger.attributes);
+  ASSERT_FALSE(other.empty()) << "compiled for one size only\n" << graph.str();
+  EXPECT_TRUE(same_bits(other, more_result)) << "as a graph at another size";
+  if (accepts(op, sample, dtype)) tested(op, dtype, Aspect::traced, result);
+
+  if (!visits(text("checked ", sample_line(op, sample)), static_cast<std::uint64_t>(dtype), 4)) return;
+  CheckedKernels checked;
+  OneNode checked_graph(op, inputs, sample.attributes);
+  EXPECT_TRUE(same_bits(checked_graph.run_all(inputs, sample.attributes), result)) << "in checked code";
+  EXPECT_TRUE(same_bits(checked_graph.run_all(more, larger.attributes), more_result)) << "in checked code, larger";
+}
+
 TEST_F(Structured, EverySampleAndTypeEqualsTheReference) {
   for (const OpDef* op : all_rows()) {
     if (op->kind == Kind::map) continue;
-    for (const Sample& sample : samples_of(*op)) {
-      const OracleBlock* block = Oracle::instance().find(sample_line(*op, sample));
-      ASSERT_TRUE(block) << sample_line(*op, sample);
-      Sample larger = grown(sample);
-      for (DType dtype : all_dtypes) {
-        if (line_for(*block, dtype).empty()) continue;
-        bool has_data =
-            std::any_of(sample.inputs.begin(), sample.inputs.end(), [](const SampleInput& i) { return i.below < 0; });
-        if (!has_data && dtype != DType::i64) continue;  // all operands are indices
-        SCOPED_TRACE(text(sample_line(*op, sample), " of ", dtype));
-        std::vector<Tensor> inputs = drawn_inputs(sample, dtype), more = drawn_inputs(larger, dtype);
-        std::vector<Tensor> result = eager_all(*op, inputs, sample.attributes);
-        std::vector<Tensor> more_result = eager_all(*op, more, larger.attributes);
-        check_against_oracle(*op, sample, dtype, inputs, result);
-        check_against_oracle(*op, larger, dtype, more, more_result);
-
-        OneNode graph(*op, inputs, sample.attributes);
-        EXPECT_TRUE(same_bits(graph.run_all(inputs, sample.attributes), result)) << "as a graph";
-        std::vector<Tensor> other = graph.run_all(more, larger.attributes);
-        ASSERT_FALSE(other.empty()) << "compiled for one size only\n" << graph.str();
-        EXPECT_TRUE(same_bits(other, more_result)) << "as a graph at another size";
-
-        CheckedKernels checked;
-        OneNode checked_graph(*op, inputs, sample.attributes);
-        EXPECT_TRUE(same_bits(checked_graph.run_all(inputs, sample.attributes), result)) << "in checked code";
-        EXPECT_TRUE(same_bits(checked_graph.run_all(more, larger.attributes), more_result))
-            << "in checked code, larger";
+    for (DType dtype : all_dtypes)
+      for (const Sample& sample : visited_samples(*op, dtype)) {
+        bool has_data = std::ranges::any_of(sample.inputs, [](const SampleInput& input) { return input.below < 0; });
+        if (has_data || dtype == DType::i64) check_sample(*op, sample, dtype);  // else all operands are indices
       }
-    }
   }
 }
 
-/// Rows refuse the types that the oracle has no values for, and no others.
+/// Rows refuse the types that the oracle has no values for, and no others; the message names the op and the types.
 TEST_F(Structured, OtherTypesAreRefused) {
   for (const OpDef* op : all_rows()) {
     if (op->kind == Kind::map || op->kind == Kind::random || op == &one_hot_row) continue;
@@ -153,36 +97,61 @@ TEST_F(Structured, OtherTypesAreRefused) {
     ASSERT_TRUE(block);
     for (DType dtype : all_dtypes) {
       if (!line_for(*block, dtype).empty()) continue;
-      EXPECT_THROW(eager_all(*op, drawn_inputs(sample, dtype), sample.attributes), UserError)
-          << op->name << " of " << dtype;
+      SCOPED_TRACE(text(op->name, " of ", dtype));
+      std::string message =
+          message_of([&] { return eager_all(*op, drawn_inputs(sample, dtype), sample.attributes)[0]; });
+      for (const std::string& part : {text(op->name, ":"), text(dtype, Shape(sample.inputs[0].sizes))})
+        EXPECT_NE(message.find(part), std::string::npos) << "no \"" << part << "\" in:\n" << message;
+      tested(*op, dtype, Aspect::errors);
     }
   }
 }
 
 /// Every integer type serves as an index type, with the same result.
 TEST_F(Structured, IndexTypes) {
-  for (const OpDef* op : {&gather_row, &scatter_add_row, &one_hot_row})
-    for (const Sample& sample : samples_of(*op)) {
+  for (const OpDef* op : all_rows()) {
+    if (op->kind == Kind::map || op->kind == Kind::random) continue;
+    std::vector<Sample> samples = samples_of(*op);
+    std::erase_if(samples, [](const Sample& sample) {
+      return std::ranges::none_of(sample.inputs, [](const SampleInput& input) { return input.below >= 0; });
+    });
+    for (std::size_t i : chosen(text("index types ", op->name), samples.size(), 2)) {
+      const Sample& sample = samples[i];
       std::vector<Tensor> inputs = drawn_inputs(sample, DType::f32);
-      Tensor result = eager(*op, inputs, sample.attributes);
+      std::vector<Tensor> result = eager_all(*op, inputs, sample.attributes);
       for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32}) {
+        if (std::ranges::any_of(sample.inputs, [&](const SampleInput& input) {
+              return input.below - 1 > row(dtype).highest;  // not all of them fit
+            }))
+          continue;
         std::vector<Tensor> narrow = inputs;
         for (std::size_t k = 0; k < narrow.size(); ++k)
           if (sample.inputs[k].below >= 0) narrow[k] = cast(inputs[k], dtype);
         SCOPED_TRACE(text(sample_line(*op, sample), " with indices of ", dtype));
-        EXPECT_TRUE(same_bits(eager(*op, narrow, sample.attributes), result));
+        EXPECT_TRUE(same_bits(eager_all(*op, narrow, sample.attributes), result));
         CheckedKernels checked;
-        EXPECT_TRUE(same_bits(eager(*op, narrow, sample.attributes), result));
+        EXPECT_TRUE(same_bits(eager_all(*op, narrow, sample.attributes), result));
       }
     }
+  }
 }
 
 TEST_F(Structured, OneHotOfEveryType) {
-  Tensor indices = make_vector(DType::i64, {2, 0, -1, 5, 3});
+  Tensor indices = make_vector(DType::i64, {2, 0, -1, 5, 3}), fewer = make_vector(DType::i64, {1, 3});
   for (DType dtype : all_dtypes) {
+    SCOPED_TRACE(dtype);
     Tensor result = one_hot(indices, 4, {.dtype = dtype});
     EXPECT_EQ(result.dtype(), dtype);
-    EXPECT_EQ(values_of(result), (Values{0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1})) << dtype;
+    EXPECT_EQ(values_of(result), (Values{0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+    tested(one_hot_row, dtype, Aspect::eager);
+    Function traced = function("one_hot(x)", [&](Tensor x) { return one_hot(x, 4, {.dtype = dtype}); });
+    EXPECT_TRUE(same_bits(traced(indices), result));
+    EXPECT_EQ(values_of(traced(fewer)), (Values{0, 1, 0, 0, 0, 0, 0, 1}));
+    EXPECT_EQ(traced.trace_count(), 1);
+    tested(one_hot_row, dtype, Aspect::traced);
+    std::string message = message_of([&] { return one_hot(indices, -2, {.dtype = dtype}); });
+    EXPECT_NE(message.find("one_hot: the depth -2 is negative"), std::string::npos) << message;
+    tested(one_hot_row, dtype, Aspect::errors);
   }
 }
 

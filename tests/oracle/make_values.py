@@ -9,7 +9,7 @@ python3-numpy and python3-scipy:
 It is given the op table as the tests see it: one line per map, cast and sample. The references of structured rows stand in
 rows/*.py, one file of them for one of stet/ops/*.cpp, those of composites in composites/*.py (tests/oracle/oracle.py says how
 they are written); the oldest, and
-those of maps, stand here. Where a result does not depend on
+those of maps, stand here; special.py has what is theirs for NaN, infinities and the like. Where a result does not depend on
 rounding (data that only moves), one list of source positions serves all types. Inputs of samples are not stored: they
 come from `drawn`, which tests/ops/op_harness.h repeats. Everything here is written anew, from the definitions in
 docs/numbers.md and the rows' summaries; no code is shared with the engine.
@@ -25,6 +25,7 @@ import numpy as np
 import scipy.special
 
 import oracle
+import special
 
 INTEGERS = {"bool": (0, 1), "u8": (0, 255), "i8": (-128, 127), "i16": (-(2**15), 2**15 - 1),
             "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
@@ -820,6 +821,59 @@ def write_sample(out, line):
             out.append(values_line(dtype, result))
 
 
+def special_operands(row, kind, operands, dtype):
+    arrays = operand_arrays(operands, dtype)
+    for k, (_, below, draw) in enumerate(operands):
+        # Of convolutions the first only: whether padding is multiplied by infinity is nobody's definition.
+        if below < 0 and not (row.startswith("conv") and k > 0):
+            arrays[k] = special.replaced(arrays[k], kind, k, FLOATS, dtype, drawn)
+            if draw == "ordered":
+                arrays[k] = np.sort(arrays[k], -1)
+    return arrays
+
+
+def special_results(row, kind, operands, a, dtype):
+    arrays, arithmetic = special_operands(row, kind, operands, dtype), special.arithmetic(row, a)
+    if arithmetic:
+        arrays = special.contained(arithmetic, arrays, operands)
+    if row in oracle.ROWS:
+        return oracle.ROWS[row](arrays, a)
+    if row == "nonzero":
+        return [np.argwhere(arrays[0] != 0)]
+    if row == "matmul":
+        x = [np.swapaxes(x, -1, -2) if a[f"transpose_{side}"] else x for x, side in zip(arrays, ("left", "right"))]
+        return [np.matmul(*x)]
+    return [np.asarray(computed(row, arrays, a))]
+
+
+def write_special(_, line):
+    _, kind, row, rest = line.split(" ", 3)
+    sizes, _, attribute_text = rest.partition(" | ")
+    operands, a = parse_sizes(sizes), parse_attributes(attribute_text)
+    out = LISTED.setdefault("special", [HEADER])
+    out.append(line)
+    reference = oracle.ROWS.get(row)
+    if reference and reference.moves:
+        write_results(out, reference(source_positions(operands), a), "source")
+        return
+    positions = None if reference else moved(row, source_positions(operands), a)
+    if positions is not None:
+        write_results(out, [positions], "source")
+        return
+    for number, dtype in enumerate(FLOATS):
+        oracle.current_type = dtype
+        with np.errstate(all="ignore"):
+            results = special_results(row, kind, operands, a, dtype)
+        # What is scattered may be rounded to its own type at every step.
+        combined = dtype if "scatter" in row or "along" in row else compute_type(dtype)
+        largest, _, smallest = special.limits(FLOATS, combined)
+        for k, values in enumerate(special.resolved(results, largest, smallest)):
+            which = f"{k}:" if k else ""
+            if number == 0:
+                out.append(f"{which}shape " + ",".join(map(str, results[k].shape)))
+            out.append(f"{which}{dtype} " + " ".join(v if v == "?" else written(v) for v in values))
+
+
 # --- composites: values, gradients and products with the Hessian. Their references are in composites/*.py.
 
 
@@ -1032,7 +1086,7 @@ def main():
     out = [HEADER]
     oracle.load_rows()
     oracle.load_composites()
-    writers = {"map": write_map, "cast": write_cast, "sample": write_sample}
+    writers = {"map": write_map, "cast": write_cast, "sample": write_sample, "special": write_special}
     for line in rows:
         writers[line.split()[0]](out, line)
     write_composites()

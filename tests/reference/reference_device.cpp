@@ -181,7 +181,7 @@ class KernelRun {
     auto above = [&](ScalarValue a, ScalarValue b) {
       return is_real ? a.real > b.real || (nan(a.real) && !nan(b.real)) : a.integer > b.integer;
     };
-    auto below = [&](ScalarValue a, ScalarValue b) {
+    auto below = [&](ScalarValue a, ScalarValue b) {  // NaN wins here, too
       return is_real ? a.real < b.real || (nan(a.real) && !nan(b.real)) : a.integer < b.integer;
     };
     auto as_unsigned = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
@@ -202,8 +202,7 @@ class KernelRun {
         if (below(v, sum_)) sum_ = v;
         break;
       default: {
-        bool larger = kernel_.combine == Combine::argmax;
-        bool better = larger ? above(v, best_) : below(v, best_);
+        bool better = kernel_.combine == Combine::argmax ? above(v, best_) : below(v, best_);
         if (started_ && !better) break;
         best_ = v;
         for (std::size_t i = 0; i < kernel_.loops.size(); ++i)

@@ -45,14 +45,23 @@ def range_of_type():
     return RANGES.get(oracle.current_type, (-np.inf, np.inf))
 
 
+def larger(a, b):
+    """NaN wins, as in np.maximum.accumulate."""
+    return a if a != a or a >= b else b
+
+
+def smaller(a, b):
+    return a if a != a or a <= b else b
+
+
 @row("cummax", types=EVERY_TYPE)
 def cummax(x, axis, exclusive, reverse):
-    return scanned(max, range_of_type()[0], x, axis, exclusive, reverse)
+    return scanned(larger, range_of_type()[0], x, axis, exclusive, reverse)
 
 
 @row("cummin", types=EVERY_TYPE)
 def cummin(x, axis, exclusive, reverse):
-    return scanned(min, range_of_type()[1], x, axis, exclusive, reverse)
+    return scanned(smaller, range_of_type()[1], x, axis, exclusive, reverse)
 
 
 @row("logcumsumexp")

@@ -6,8 +6,8 @@ COMBINE = {  # by the number of Combine (stet/ir/op.h)
     0: lambda old, value: value,
     1: lambda old, value: old + value,
     2: lambda old, value: old * value,
-    3: max,
-    4: min,
+    3: lambda old, value: old if old != old or old >= value else value,  # NaN wins, as in np.maximum.at
+    4: lambda old, value: old if old != old or old <= value else value,
 }
 
 

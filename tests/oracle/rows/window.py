@@ -24,13 +24,25 @@ def at(position):
     return (slice(None), *position)
 
 
+def contracted(letters, x, y):
+    """np.einsum, also of objects."""
+    if x.dtype != object:
+        return np.einsum(letters, x, y)
+    first, second, result = letters.replace("->", ",").split(",")
+    summed = [letter for letter in first if letter not in result]
+    order = result + "".join(summed)
+    spread = [np.transpose(a, [names.index(n) for n in order if n in names])[
+        tuple(slice(None) if n in names else None for n in order)] for a, names in ((x, first), (y, second))]
+    return np.add.reduce(spread[0] * spread[1], axis=-1)
+
+
 @row("conv", types=FLOATING)
 def conv(x, filter, strides, dilations, low, sizes):
     *windows, channels, groups, features = filter.shape
     x = x.reshape(*x.shape[:-1], groups, channels)
-    out = np.zeros((x.shape[0], *sizes, groups, features))
+    out = np.zeros((x.shape[0], *sizes, groups, features), dtype=x.dtype)
     for i, k, o in terms(x.shape[1:-2], windows, sizes, strides, dilations, low):
-        out[at(o)] += np.einsum("bgc,cgf->bgf", x[at(i)], filter[k])
+        out[at(o)] += contracted("bgc,cgf->bgf", x[at(i)], filter[k])
     return out.reshape(x.shape[0], *sizes, groups * features)
 
 
@@ -38,9 +50,9 @@ def conv(x, filter, strides, dilations, low, sizes):
 def conv_input(output, filter, strides, dilations, low, sizes):
     *windows, channels, groups, features = filter.shape
     output = output.reshape(*output.shape[:-1], groups, features)
-    x = np.zeros((output.shape[0], *sizes, groups, channels))
+    x = np.zeros((output.shape[0], *sizes, groups, channels), dtype=output.dtype)
     for i, k, o in terms(sizes, windows, output.shape[1:-2], strides, dilations, low):
-        x[at(i)] += np.einsum("bgf,cgf->bgc", output[at(o)], filter[k])
+        x[at(i)] += contracted("bgf,cgf->bgc", output[at(o)], filter[k])
     return x.reshape(output.shape[0], *sizes, groups * channels)
 
 
@@ -49,9 +61,9 @@ def conv_filter(x, output, strides, dilations, low, sizes):
     *windows, channels, groups, features = sizes
     x = x.reshape(*x.shape[:-1], groups, channels)
     output = output.reshape(*output.shape[:-1], groups, features)
-    filter = np.zeros(sizes)
+    filter = np.zeros(sizes, dtype=x.dtype)
     for i, k, o in terms(x.shape[1:-2], windows, output.shape[1:-2], strides, dilations, low):
-        filter[k] += np.einsum("bgc,bgf->cgf", x[at(i)], output[at(o)])
+        filter[k] += contracted("bgc,bgf->cgf", x[at(i)], output[at(o)])
     return filter
 
 
@@ -84,7 +96,7 @@ def max_pool(x, window, strides, low, sizes):
 
 @row("pool_pick", types=FLOATING)
 def pool_pick(x, numbers, window, strides, low, sizes):
-    out = np.zeros((x.shape[0], *sizes, x.shape[-1]))
+    out = np.zeros((x.shape[0], *sizes, x.shape[-1]), dtype=x.dtype)
     for o, elements in pool_windows(x.shape[1:-1], window, sizes, strides, low):
         for number, i in elements:
             out[at(o)] += np.where(numbers[at(o)] == number, x[at(i)], 0)
@@ -93,7 +105,7 @@ def pool_pick(x, numbers, window, strides, low, sizes):
 
 @row("pool_place", types=FLOATING)
 def pool_place(x, numbers, window, strides, low, sizes):
-    out = np.zeros((x.shape[0], *sizes, x.shape[-1]))
+    out = np.zeros((x.shape[0], *sizes, x.shape[-1]), dtype=x.dtype)
     for o, elements in pool_windows(sizes, window, x.shape[1:-1], strides, low):
         for number, i in elements:
             out[at(i)] += np.where(numbers[at(o)] == number, x[at(o)], 0)
@@ -102,7 +114,7 @@ def pool_place(x, numbers, window, strides, low, sizes):
 
 @row("average_pool", types=FLOATING)
 def average_pool(x, window, strides, low, sizes):
-    out = np.zeros((x.shape[0], *sizes, x.shape[-1]))  # 0 where a window is empty
+    out = np.zeros((x.shape[0], *sizes, x.shape[-1]), dtype=x.dtype)  # 0 where a window is empty
     for o, elements in pool_windows(x.shape[1:-1], window, sizes, strides, low):
         if elements:
             out[at(o)] = np.mean([x[at(i)] for _, i in elements], axis=0)
@@ -111,7 +123,7 @@ def average_pool(x, window, strides, low, sizes):
 
 @row("pool_spread", types=FLOATING)
 def pool_spread(x, window, strides, low, sizes):
-    out = np.zeros((x.shape[0], *sizes, x.shape[-1]))
+    out = np.zeros((x.shape[0], *sizes, x.shape[-1]), dtype=x.dtype)
     for o, elements in pool_windows(sizes, window, x.shape[1:-1], strides, low):
         for _, i in elements:
             out[at(i)] += x[at(o)] / len(elements)
