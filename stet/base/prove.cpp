@@ -111,12 +111,36 @@ bool EquationSet::rewrite_once(Terms& terms, bool may_scale) const {
   return false;
 }
 
-void EquationSet::insert(Equation equation) {
-  for (const Term& term : equation)
+/// f(atom) for every atom of the terms, those inside of quotients too.
+template <class F>
+void for_each_atom(const Terms& terms, const F& f) {
+  for (const Term& term : terms)
     for (const Atom& atom : term.monomial) {
-      std::vector<std::size_t>& places = mentions_[hash_of(atom)];
-      if (places.empty() || places.back() != equations_.size()) places.push_back(equations_.size());
+      f(atom);
+      if (!atom.quotient) continue;
+      for (const Dim* operand : {&atom.quotient->numerator, &atom.quotient->divisor})
+        if (!operand->is_constant()) for_each_atom(polynomial_of(*operand)->terms, f);
     }
+}
+
+/// Whether a rule with this leading monomial has something to replace, inside of quotients too.
+bool is_touched(const Terms& terms, const Monomial& leading) {
+  return std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
+    if (divided(term.monomial, leading)) return true;
+    return std::any_of(term.monomial.begin(), term.monomial.end(), [&](const Atom& atom) {
+      if (!atom.quotient) return false;
+      for (const Dim* operand : {&atom.quotient->numerator, &atom.quotient->divisor})
+        if (!operand->is_constant() && is_touched(polynomial_of(*operand)->terms, leading)) return true;
+      return false;
+    });
+  });
+}
+
+void EquationSet::insert(Equation equation) {
+  for_each_atom(equation, [&](const Atom& atom) {
+    std::vector<std::size_t>& places = mentions_[hash_of(atom)];
+    if (places.empty() || places.back() != equations_.size()) places.push_back(equations_.size());
+  });
   by_atom_[hash_of(leading_term(equation).monomial.front())].push_back(equations_.size());
   equations_.push_back(std::move(equation));
 }
@@ -213,10 +237,7 @@ void EquationSet::add(const Dim& zero, const TablePointer& table) {
     const std::vector<std::size_t> touched =
         mentioning == mentions_.end() || rounds <= 0 ? std::vector<std::size_t>() : mentioning->second;
     for (const std::size_t i : touched) {
-      const bool is_touched = std::any_of(equations_[i].begin(), equations_[i].end(), [&](const Term& term) {
-        return divided(term.monomial, leading).has_value();
-      });
-      if (!is_touched) continue;
+      if (!is_touched(equations_[i], leading)) continue;
       waiting.push_back(make_dim(equations_[i], table));
       erase(i);
     }

@@ -203,8 +203,14 @@ std::optional<Layout> view_broadcast_to(const ViewCall& call) {
   int extra = call.result().rank() - shape.rank();
   Layout out{call.layout().offset, std::vector<Dim>(static_cast<std::size_t>(extra), Dim(0))};
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    bool repeated = call.is_one(shape[axis]) && !call.is_one(call.result()[axis + extra]);
-    out.strides.push_back(repeated ? Dim(0) : call.layout().strides[static_cast<std::size_t>(axis)]);
+    const Dim &size = shape[axis], &to = call.result()[axis + extra];
+    const Dim& stride = call.layout().strides[static_cast<std::size_t>(axis)];
+    if (call.is_one(size))
+      out.strides.push_back(call.is_one(to) ? stride : Dim(0));
+    else if (call.same(size, to))
+      out.strides.push_back(stride);
+    else  // one of the two, as is known when it runs: 0 for a size of 1, whole for a larger one
+      out.strides.push_back(stride * smaller_of(size - 1, 1));
   }
   return out;
 }

@@ -389,6 +389,21 @@ TEST_F(DimTest, ProofsFollowChecksThatAScopeDrops) {
   EXPECT_EQ(prove_equal(a, c), Proof::yes);
 }
 
+TEST_F(DimTest, FactsInsideOfQuotientsFollowLaterOnes) {
+  RecordingScope scope;
+  const Dim a = scope.symbol("a", 1), b = scope.symbol("b", 1), c = scope.symbol("c", 1), d = scope.symbol("d", 7),
+            e = scope.symbol("e", 7);
+  require(smaller_of(a, b), Relation::equal, 1, none);
+  require(d / 2, Relation::equal, 3, none);
+  require(a, Relation::equal, c, none);
+  require(b, Relation::equal, 1, none);
+  require(d, Relation::equal, e, none);
+  EXPECT_EQ(prove_equal(smaller_of(c, 1), 1), Proof::yes);
+  EXPECT_EQ(prove_equal(smaller_of(a, b), 1), Proof::yes);
+  EXPECT_EQ(prove_equal(e / 2, 3), Proof::yes);
+  EXPECT_EQ(prove_equal(d / 2 + c, c + 3), Proof::yes);
+}
+
 TEST_F(DimTest, LargerAndSmallerSizesHaveOneForm) {
   EXPECT_EQ(text(larger_of(s - 1, 0)), "max(s - 1, 0)");
   EXPECT_EQ(text(smaller_of(s, 8)), "min(s, 8)");
@@ -464,7 +479,8 @@ TEST_F(DimTest, PinRecordsTheHint) {
 
 TEST_F(DimTest, LateSymbolsCannotBeReadOrDecided) {
   const std::string advice =
-      "\n  at a.cpp:5\n  fix: use the size as a Dim in ops; to decide by it, compare a tensor of it: cond(tensor(size) > 4, …)";
+      "\n  at a.cpp:5\n  fix: use the size as a Dim in ops; to decide by it, compare a tensor of it: cond(tensor(size) "
+      "> 4, …)";
   EXPECT_EQ(
       trace_error_text([&] {
         (late + 1).value(Where{"a.cpp", 5});

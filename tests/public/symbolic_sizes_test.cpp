@@ -360,7 +360,18 @@ TEST_F(SymbolicSizes, ManySizesKeepTheirOwnPlans) {
 }
 
 }  // namespace
-TEST(SymbolicSizes, AVariableCountsSizesInOneTrace) {
+/// That an axis is repeated follows from facts about sizes inside of a min(), which came later.
+TEST_F(SymbolicSizes, RepeatedAxesWhoseSizeIsAnExpression) {
+  Function f = function("f(a, b, c)", [](Tensor a, Tensor b, Tensor c) {
+    linalg::LuResult r = linalg::lu(a);  // l [m, min(m, n)], u [min(m, n), n]
+    return std::vector<Tensor>{b + broadcast_to(r.u, b.shape()), c + broadcast_to(r.l, c.shape())};
+  });
+  std::vector<Tensor> out = f(tensor({{-1.5f}}), zeros({2, 1}), zeros({3, 4}));
+  EXPECT_EQ(out[0].to_vector<float>(), std::vector<float>(2, -1.5f));
+  EXPECT_EQ(out[1].to_vector<float>(), std::vector<float>(12, 1.f));
+}
+
+TEST_F(SymbolicSizes, AVariableCountsSizesInOneTrace) {
   Variable count(tensor(0.f), {.trainable = false}), total(tensor(std::int64_t{0}), {.trainable = false});
   Function f = function("f(x)", [=](Tensor x) {
     count.assign_add(x.dim(0));
