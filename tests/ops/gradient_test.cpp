@@ -284,13 +284,15 @@ std::vector<Tensor> sample_operands(const Sample& sample) {
   return out;
 }
 
-/// The samples that a run visits: those not too large for differences, and one with elements among them for certain.
+/// The samples that a run visits: those not too large for differences, and one whose result has elements for certain.
 std::vector<Sample> visited_samples(const OpDef& op, const std::string& what, std::size_t count) {
   std::vector<Sample> samples = samples_of(op), out;
   std::erase_if(samples, [](const Sample& sample) { return sample_operands(sample).empty(); });
-  for (std::size_t i :
-       chosen(text(what, " ", op.name), samples.size(), count, [&](std::size_t k) { return has_elements(samples[k]); }))
-    out.push_back(samples[i]);
+  auto has_results = [&](std::size_t k) {
+    const OracleBlock* block = Oracle::instance().find(sample_line(op, samples[k]));
+    return has_elements(samples[k]) && block && count_of(block->shape()) > 0;
+  };
+  for (std::size_t i : chosen(text(what, " ", op.name), samples.size(), count, has_results)) out.push_back(samples[i]);
   return out;
 }
 
