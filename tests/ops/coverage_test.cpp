@@ -17,14 +17,16 @@ namespace stet::op_test {
 std::vector<DType> result_types(const OpDef& row, const Sample& sample, DType dtype) {
   if (&row == &one_hot_row) return {dtype};  // an option, which may be any type
   Attributes attributes = sample.attributes;
+  DType operands = dtype;
   if (row.kind == Kind::random && &row != &random_gamma_row) {
     RandomAttributes other = sample.attributes.as<RandomAttributes>();
     other.dtype = dtype;
     attributes = Attributes(view_of(other));
+    operands = compute_type(dtype);  // of the parameters
   }
   std::vector<ValueType> types;
   for (const SampleInput& input : sample.inputs)
-    types.push_back({input.below >= 0 ? DType::i64 : dtype, Shape(input.sizes)});
+    types.push_back({input.below >= 0 ? DType::i64 : operands, Shape(input.sizes)});
   try {
     InferCall call(row.name, types, attributes.view(), Where::here());
     row.infer(call);
