@@ -13,7 +13,7 @@ foreach(source IN LISTS bench_sources)
     target_link_libraries(bench_${name} PRIVATE stet::stet stet_options Threads::Threads)
   endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-  file(STRINGS ${source} torch_includes REGEX "#include <(torch|ATen|c10)/")
+  file(STRINGS ${source} torch_includes REGEX "#include (<(torch|ATen|c10)/|\"bench/op_bench.h\")")
   if(torch_includes)
     # Not find_package(Torch): its configuration asks for languages and libraries that we do not need.
     find_path(STET_TORCH_INCLUDE torch/torch.h PATH_SUFFIXES torch/csrc/api/include REQUIRED)
