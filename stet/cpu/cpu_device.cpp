@@ -9,6 +9,7 @@
 #include "stet/cpu/pool_step.h"
 #include "stet/cpu/positions_step.h"
 #include "stet/cpu/scatter_step.h"
+#include "stet/cpu/transpose_step.h"
 #include "stet/runtime/device.h"
 #include "stet/runtime/target.h"
 
@@ -18,6 +19,7 @@ namespace {
 class CpuTarget : public Target {
  public:
   std::unique_ptr<Step> kernel(KernelLaunch launch) const override {
+    if (!checked_kernels() && TransposeStep::is_one(launch)) return std::make_unique<TransposeStep>(std::move(launch));
     return std::make_unique<KernelStep>(std::move(launch));
   }
   std::unique_ptr<Step> contraction(ContractionSpec spec) const override {
