@@ -16,6 +16,7 @@
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ir/expr.h"
+#include "stet/runtime/parallel.h"
 
 namespace stet {
 
@@ -525,6 +526,22 @@ Tensor creation::released(DType dtype, const void* data, const Shape& shape, std
 
 namespace {
 
+/// `count` times the element. A block of it is made once and copied, on all threads: memory is the limit.
+void fill_memory(char* to, const void* element, std::int64_t element_size, std::int64_t count) {
+  constexpr std::int64_t block_bytes = 4096, piece_blocks = 64;
+  alignas(64) char block[block_bytes];
+  const std::int64_t bytes = count * element_size, made = std::min(bytes, block_bytes);
+  for (std::int64_t at = 0; at < made; at += element_size)
+    std::memcpy(block + at, element, static_cast<std::size_t>(element_size));
+  auto fill_piece = [&](std::int64_t piece) {
+    const std::int64_t end = std::min(bytes, (piece + 1) * piece_blocks * block_bytes);
+    for (std::int64_t at = piece * piece_blocks * block_bytes; at < end; at += block_bytes)
+      std::memcpy(to + at, block, static_cast<std::size_t>(std::min(block_bytes, end - at)));
+  };
+  const std::int64_t pieces = (bytes + piece_blocks * block_bytes - 1) / (piece_blocks * block_bytes);
+  parallel_for(pieces, fill_piece);
+}
+
 Tensor filled(const Shape& shape, DType dtype, const void* element, const char* what, Where where) {
   // Sizes that are not known yet: one element, repeated by the program.
   if (!shape.is_constant())
@@ -532,26 +549,7 @@ Tensor filled(const Shape& shape, DType dtype, const void* element, const char* 
   std::vector<std::int64_t> sizes = creation::sizes_of(shape, what, where);
   std::int64_t count = creation::count_of(sizes, dtype, what, where);
   Buffer buffer = creation::memory_for(count, shape, dtype, what, where);
-  auto fill = [&](auto type) {
-    decltype(type) value;
-    std::memcpy(&value, element, sizeof value);
-    auto* to = reinterpret_cast<decltype(type)*>(buffer.data());
-    std::fill(to, to + count, value);
-  };
-  switch (size_of(dtype)) {
-    case 1:
-      fill(std::uint8_t{});
-      break;
-    case 2:
-      fill(std::uint16_t{});
-      break;
-    case 4:
-      fill(std::uint32_t{});
-      break;
-    default:
-      fill(std::uint64_t{});
-      break;
-  }
+  fill_memory(reinterpret_cast<char*>(buffer.data()), element, size_of(dtype), count);
   return creation::made_here(dtype, sizes, std::move(buffer));
 }
 

@@ -64,6 +64,16 @@ TEST(LargeCopies, TransposedPartsInOneTraceForAllSizes) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+TEST(LargeCopies, FilledAtSizesAroundABlock) {
+  for (std::int64_t count : {0, 1, 511, 512, 513, 1023, 1025, 4097, 32'767, 32'769, 65'537, 300'001}) {
+    EXPECT_EQ(full({count}, 2.5, f64).to_vector<double>(), std::vector<double>(static_cast<std::size_t>(count), 2.5));
+    EXPECT_EQ(full({count}, -3, i16).to_vector<std::int16_t>(),
+              std::vector<std::int16_t>(static_cast<std::size_t>(count), -3));
+    EXPECT_EQ(ones({count}, u8).to_vector<std::uint8_t>(),
+              std::vector<std::uint8_t>(static_cast<std::size_t>(count), 1));
+  }
+}
+
 /// So many updates for a few places that pieces of them have results of their own.
 constexpr std::int64_t many = 200'000, places = 7;
 
