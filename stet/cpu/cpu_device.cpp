@@ -19,7 +19,7 @@ namespace {
 class CpuTarget : public Target {
  public:
   std::unique_ptr<Step> kernel(KernelLaunch launch) const override {
-    if (!checked_kernels() && TransposeStep::is_one(launch)) return std::make_unique<TransposeStep>(std::move(launch));
+    if (TransposeStep::is_one(launch)) return std::make_unique<TransposeStep>(std::move(launch));
     return std::make_unique<KernelStep>(std::move(launch));
   }
   std::unique_ptr<Step> contraction(ContractionSpec spec) const override {
