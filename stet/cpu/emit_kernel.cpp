@@ -79,7 +79,7 @@ class KernelEmitter {
   Value word(int k) { return b.load(b.index(), b.element_pointer(b.index(), b.parameter(1), b.index(k)), 8); }
 
   Value number(const Dim& dim) {
-    if (dim.is_constant(0) || dim.is_constant(1)) return b.index(dim.constant());
+    if (dim.is_constant(0) || dim.is_constant(1) || dim.is_constant(-1)) return b.index(dim.constant());
     for (std::size_t i = 0; i < numbers_.size(); ++i)
       if (identical(numbers_[i], dim)) return words_[i];
     throw InternalError(text("kernel number ", dim, " is not listed"));
@@ -105,6 +105,15 @@ class KernelEmitter {
   }
 
   Value inner_lanes(Value i) { return b.add(b.splat(i, lanes_), b.lane_numbers(b.index(), lanes_)); }
+
+  /// The last lane first.
+  Value reversed(Value lanes) {
+    std::vector<LLVMValueRef> order;
+    for (int lane = lanes_; lane-- > 0;)
+      order.push_back(LLVMConstInt(b.integer(32), static_cast<unsigned long long>(lane), false));
+    return LLVMBuildShuffleVector(b.raw(), lanes, LLVMGetUndef(b.type_of(lanes)),
+                                  LLVMConstVector(order.data(), static_cast<unsigned>(order.size())), "");
+  }
 
   /// base + (i + lane) * stride, per lane.
   Value lane_addresses(Value base, Value i, const Dim& stride) {
@@ -294,6 +303,15 @@ class KernelEmitter {
       Value at = b.element_pointer(element, pointer, first);
       int align = size_of(access.dtype);
       return from_storage(b, access.dtype, mask ? b.masked_load(type, at, mask, align) : b.load(type, at, align));
+    }
+    if (!addresses && stride.is_constant(-1) && access.guards.empty()) {
+      // Backwards: the lanes as they lie in memory, turned around.
+      Value base = b.subtract(run.operand_bases[number], i);
+      check_range(access, b.subtract(base, b.subtract(active, b.index(1))), active);
+      Value at = b.element_pointer(element, pointer, b.subtract(base, b.index(lanes_ - 1)));
+      int align = size_of(access.dtype);
+      return from_storage(b, access.dtype,
+                          reversed(mask ? b.masked_load(type, at, reversed(mask), align) : b.load(type, at, align)));
     }
     if (!addresses) addresses = lane_addresses(run.operand_bases[number], i, stride);
     if (!guarded) guarded = LLVMConstAllOnes(b.vector(b.boolean(), lanes_));

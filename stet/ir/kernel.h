@@ -75,7 +75,7 @@ struct Kernel {
   std::vector<Expr> bodies() const;
   /// The result and further ones.
   std::vector<const Access*> results() const;
-  /// Every distinct non-constant-0-or-1 Dim, in the order of first use: extents, strides, offsets.
+  /// Every distinct Dim but the constants 0, 1 and -1, in the order of first use: extents, strides, offsets.
   std::vector<Dim> numbers() const;
   /// Canonical text: equal for kernels that can share code.
   std::string key() const;

@@ -105,10 +105,22 @@ TEST_F(KernelTest, NumbersAreTheDistinctDimsInOrder) {
     return out;
   };
   EXPECT_EQ(names(product()), "a b ");
-  EXPECT_EQ(names(gather()), "a b -1 c 9 ");
+  EXPECT_EQ(names(gather()), "a b c 9 ");
   Kernel constants = product();
   constants.loops = {{1, false}, {b, false}};
   EXPECT_EQ(names(constants), "b ");
+}
+
+/// Code for memory that is read backwards is for that stride alone.
+TEST_F(KernelTest, BackwardsIsStructure) {
+  auto with_stride = [this](const Dim& stride) {
+    Kernel kernel = product();
+    kernel.operands[0].address.strides.back() = stride;
+    return kernel.key();
+  };
+  EXPECT_EQ(with_stride(-2), with_stride(3));
+  EXPECT_NE(with_stride(-1), with_stride(-2));
+  EXPECT_NE(with_stride(-1), with_stride(1));
 }
 
 TEST_F(KernelTest, KeyText) {

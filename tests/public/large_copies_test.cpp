@@ -74,6 +74,19 @@ TEST(LargeCopies, FilledAtSizesAroundABlock) {
   }
 }
 
+TEST(LargeCopies, BackwardsAtSizesAroundAVector) {
+  for (std::int64_t n : {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 100, 1000}) {
+    Tensor x = arange(n * 2);
+    for (std::int64_t step : {-1, -2, -3, -1}) {
+      std::vector<std::int64_t> expected;
+      for (std::int64_t i = 2 * n - 1; i >= 0; i += step) expected.push_back(i);
+      EXPECT_EQ(x[Range{.step = step}].contiguous().to_vector<std::int64_t>(), expected);
+      EXPECT_EQ((cast(x, f32)[Range{.step = step}] + 0.f).to_vector<std::int64_t>(), expected);
+    }
+    EXPECT_EQ(reverse(cast(x, u8), 0).to_vector<int>(), reverse(cast(cast(x, u8), i32), 0).to_vector<int>());
+  }
+}
+
 /// So many updates for a few places that pieces of them have results of their own.
 constexpr std::int64_t many = 200'000, places = 7;
 
