@@ -82,6 +82,7 @@ class Structure {
   explicit Structure(CustomLayer& layer);
   /// A trace made then does not do what host code does now. What building has added is no change.
   bool changed_since(const Structure& before) const;
+  bool operator==(const Structure&) const = default;
 
  private:
   friend class StructureCollector;
@@ -94,6 +95,7 @@ class Structure {
   struct Holder {
     bool built = false;
     std::vector<Part> parts;
+    bool operator==(const Holder&) const = default;
   };
   std::map<std::uint64_t, Holder> holders_;  // by the layer's object id
 };

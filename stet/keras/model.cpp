@@ -33,17 +33,32 @@ std::string form_text(CustomModel& model) {
               count > most ? text(" and ", count - most, " more") : "");
 }
 
-ModelForm form_now(CustomModel& model) {
-  Structure now(model);
-  std::string description = form_text(model);  // before the lock: listing members is user code
-  Training& training = model.training();
-  std::lock_guard lock(training.guard);
-  if (!training.form)
-    training.form = std::make_shared<ModelForm::State>(std::move(description));
-  else if (now.changed_since(training.structure))
-    training.form->change(std::move(description));
+/// Under the lock. Most calls find the model as it was.
+void note_structure(Training& training, Structure now) {
+  if (now == training.structure) return;
   training.structure = std::move(now);
-  return ModelForm(training.form);
+  ++training.structures_noted;
+}
+
+ModelForm form_now(CustomModel& model) {
+  Training& training = model.training();
+  auto noted = [&] {
+    std::lock_guard lock(training.guard);
+    return training.structures_noted;
+  };
+  for (std::uint64_t before = noted();; before = noted()) {
+    Structure now(model);
+    std::string description = form_text(model);  // before the lock: listing members is user code
+    std::lock_guard lock(training.guard);
+    // Another thread has built layers meanwhile, and it was noted: beside that, what was seen here is old, not changed.
+    if (training.structures_noted != before) continue;
+    if (!training.form)
+      training.form = std::make_shared<ModelForm::State>(std::move(description));
+    else if (now.changed_since(training.structure))
+      training.form->change(std::move(description));
+    note_structure(training, std::move(now));
+    return ModelForm(training.form);
+  }
 }
 
 }  // namespace
@@ -54,7 +69,7 @@ FormOfModel::~FormOfModel() {
   try {
     Structure now(model_);
     std::lock_guard lock(model_.training().guard);
-    model_.training().structure = std::move(now);
+    note_structure(model_.training(), std::move(now));
   } catch (...) {  // what lists the members threw: the next call will say so
   }
 }

@@ -18,6 +18,7 @@ struct Training {
   std::shared_ptr<Step> train, test, predict;
   std::shared_ptr<ModelForm::State> form;  // of the model as `structure` says
   Structure structure;
+  std::uint64_t structures_noted = 0;  // how often another one was
 };
 
 /// For the time of a fit(), evaluate() or predict(): looks whether the model was changed since the last one.

@@ -269,7 +269,7 @@ TEST_F(KerasFit, ThreadsShareAModel) {
       });
   }
   EXPECT_EQ(model.count_params(), 147);
-  EXPECT_EQ(model.predict_function().trace_count(), 1);
+  EXPECT_EQ(model.predict_function().trace_count(), 1) << model.predict_function().explain();
   for (const Floats& result : results)
     for (std::size_t i = 0; i < result.size(); ++i) EXPECT_NEAR(result[i], results[0][i], 1e-5);
 }
