@@ -17,7 +17,8 @@ void sorts(torch::ScalarType type, const std::string& shape, at::IntArrayRef siz
   torch::Tensor x = elements(type, sizes);
   Tensor t = bench::same(x);
   std::string title = (type == torch::kInt64 ? "sort i64 " : "sort f32 ") + shape;
-  std::vector<std::function<void()>> theirs{[&] { at::sort(x, /*stable=*/true, axis); }, [&] { at::sort(x, axis); }};
+  std::vector<std::function<void()>> theirs{[&] { at::sort(x, c10::optional<bool>(true), axis, false); },
+                                            [&] { at::sort(x, axis, false); }};
   bench::compare_ops(
       title, [&] { sort_with_positions(t, axis); }, theirs);
   bench::compare_ops(
