@@ -2,19 +2,20 @@
 // add against STREAM's triad, and a sum of rows against a read-only stream. Both sides use two threads, count the same
 // compulsory bytes (what a perfect cache would move: each operand once, each result once) and read the same arrays.
 #include <immintrin.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
 
 #include "bench/bench.h"
+#include "bench/stream.h"
 #include "stet/stet.h"
 
 namespace {
 
-constexpr int threads = 2;
-constexpr std::int64_t elements = std::int64_t{1} << 25;  // 128 MiB an array: four times the last-level cache
-constexpr std::int64_t rows = 16384, columns = 4096;      // 256 MiB
+using bench::huge_array, bench::on_threads;
+constexpr int threads = bench::stream_threads;
+constexpr std::int64_t elements = bench::stream_elements;
+constexpr std::int64_t rows = 16384, columns = 4096;  // 256 MiB
 
 #define STET_AVX512 __attribute__((target("avx512f")))
 #define STET_AVX2 __attribute__((target("avx2,fma")))
@@ -84,32 +85,6 @@ STET_AVX2 float read_256(const float* from, std::int64_t begin, std::int64_t end
   _mm256_storeu_ps(lanes, all);
   for (float lane : lanes) total += lane;
   return total;
-}
-
-/// Runs body(begin, end) over [0, count) on two threads, in pieces taken in order by whoever is free: a neighbour that
-/// slows one core down then costs the peer as little as it costs us. One piece a thread is STREAM's own way.
-template <class Body>
-void on_threads(std::int64_t count, std::int64_t pieces, const Body& body) {
-  std::atomic<std::int64_t> next{0};
-  auto work = [&] {
-    for (std::int64_t piece; (piece = next.fetch_add(1)) < pieces;)
-      body(count / pieces * piece, count / pieces * (piece + 1));
-  };
-  std::thread other(work);
-  work();
-  other.join();
-}
-
-/// Memory as stet's allocator gets it: with huge pages.
-float* huge_array(std::int64_t count) {
-  constexpr std::size_t huge_page = 2 << 20;
-  std::size_t bytes = static_cast<std::size_t>(count) * sizeof(float);
-  void* memory = std::aligned_alloc(huge_page, (bytes + huge_page - 1) / huge_page * huge_page);
-  if (!memory) std::abort();
-  madvise(memory, bytes, MADV_HUGEPAGE);
-  auto* values = static_cast<float*>(memory);
-  std::fill(values, values + count, 1.f);
-  return values;
 }
 
 std::atomic<float> sink;

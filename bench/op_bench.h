@@ -1,5 +1,5 @@
 // One op against LibTorch's, eagerly, as users call them: results in fresh memory on both sides, two threads each. Ops
-// that only move memory also against a copy of the same bytes.
+// that only move memory also against STREAM's copy.
 #pragma once
 #include <malloc.h>
 #include <torch/torch.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/bench.h"
+#include "bench/stream.h"
 #include "stet/stet.h"
 
 namespace bench {
@@ -45,27 +46,25 @@ inline stet::Tensor same(const torch::Tensor& x) {
 inline void compare_ops(const std::string& title, const std::function<void()>& ours,
                         const std::vector<std::function<void()>>& theirs, std::int64_t moved = 0) {
   if (op_filter && title.find(op_filter) == std::string::npos) return;
-  std::vector<char> from(static_cast<std::size_t>(moved / 2 + 64), 1), to(from.size());
-  auto copied = [&] {
-    at::parallel_for(0, moved / 2, 65536, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(to.data() + begin, from.data() + begin, static_cast<std::size_t>(end - begin));
-    });
-  };
   auto turn = [](const std::function<void()>& body) {
     return [&body, calls = calls_for(body, 1e6)] { return best_time(body, calls, 3); };
   };
-  std::function<void()> copying = copied;
   std::vector<Turn> turns{turn(ours)};
   for (const auto& way : theirs) turns.push_back(turn(way));
-  if (moved) turns.push_back(turn(copying));
+  if (moved) {
+    static const StreamCopy copy;
+    turns.push_back([] { return best_time([] { copy.through_cache(); }, 1, 2); });
+    turns.push_back([] { return best_time([] { copy.past_cache(); }, 1, 2); });
+  }
   auto times = interleave(turns, 15, 6);
   std::vector<double> copies;
   if (moved) {
-    copies = times.back();
-    times.pop_back();
+    copies = best_of(times, times.size() - 2);
+    for (double& time : copies) time *= static_cast<double>(moved) / StreamCopy::bytes;
+    times.resize(times.size() - 2);
   }
   compare_times(title + ", LibTorch", times[0], best_of(times, 1), 1e3, "us", 1.0);
-  if (moved) compare_speeds(title + ", copy", times[0], copies, static_cast<double>(moved), "GB/s", 0.8);
+  if (moved) compare_speeds(title + ", STREAM copy", times[0], copies, static_cast<double>(moved), "GB/s", 0.8);
 }
 inline void compare_ops(const std::string& title, const std::function<void()>& ours,
                         const std::function<void()>& theirs, std::int64_t moved = 0) {

@@ -35,6 +35,24 @@ class Folder {
   std::filesystem::path path_;
 };
 
+struct WarmCall {
+  double median, least;  // microseconds
+};
+template <class Body>
+WarmCall time_warm_calls(const Body& body) {
+  constexpr double warm_ns = 0.2e9, measured_ns = 0.5e9;
+  constexpr std::size_t fewest = 5;
+  int calls = 0;
+  for (double begin = now_ns(); now_ns() - begin < warm_ns || calls < 2; ++calls) body();
+  std::vector<double> times;
+  for (double start = now_ns(); now_ns() - start < measured_ns || times.size() < fewest;) {
+    double begin = now_ns();
+    body();
+    times.push_back((now_ns() - begin) * 1e-3);
+  }
+  return {median(times), quantile(times, 0)};
+}
+
 struct Output {
   std::vector<double> numbers;  // what it printed
   double process_ns = 0;        // from its start to its end

@@ -19,41 +19,26 @@ using bench::mlp::uniform_values;
 struct Workload {
   const char *key, *name;
   std::int64_t size, channels, features, groups;
-  bool pool, backward;
+  bool pool;
+  enum Part { forward, backward, both } part;
 };
 constexpr std::int64_t batch = 64;
 constexpr Workload workloads[] = {
-    {"first", "conv2d 64x28x28x1, 3x3, 32", 28, 1, 32, 1, false, false},
-    {"first_back", "  its gradients", 28, 1, 32, 1, false, true},
-    {"second", "conv2d 64x14x14x32, 3x3, 64", 14, 32, 64, 1, false, false},
-    {"second_back", "  its gradients", 14, 32, 64, 1, false, true},
-    {"depthwise", "depthwise_conv2d 64x14x14x64, 3x3", 14, 64, 64, 64, false, false},
-    {"depthwise_back", "  its gradients", 14, 64, 64, 64, false, true},
-    {"pool", "max_pool 64x28x28x32, 2x2", 28, 32, 32, 1, true, false},
-    {"pool_back", "  its gradient", 28, 32, 32, 1, true, true},
+    {"first", "conv2d 64x28x28x1, 3x3, 32", 28, 1, 32, 1, false, Workload::forward},
+    {"first_back", "  its gradients", 28, 1, 32, 1, false, Workload::backward},
+    {"second", "conv2d 64x14x14x32, 3x3, 64", 14, 32, 64, 1, false, Workload::forward},
+    {"second_back", "  its gradients", 14, 32, 64, 1, false, Workload::backward},
+    {"depthwise", "depthwise_conv2d 64x14x14x64, 3x3", 14, 64, 64, 64, false, Workload::forward},
+    {"depthwise_back", "  its gradients", 14, 64, 64, 64, false, Workload::backward},
+    {"pool", "max_pool 64x28x28x32, 2x2", 28, 32, 32, 1, true, Workload::forward},
+    {"pool_back", "  its gradient", 28, 32, 32, 1, true, Workload::backward},
+    // LibTorch's forward notes where the largest are; ours leaves it to the gradient.
+    {"pool_both", "  both, recorded by a tape", 28, 32, 32, 1, true, Workload::both},
 };
 
-struct Times {
-  double median, least;
-};
+using bench::time_warm_calls, bench::WarmCall;
 
-/// Microseconds of a warm call.
-template <class Body>
-Times measure(const Body& body) {
-  constexpr double warm_ns = 0.15e9, measured_ns = 0.4e9;
-  constexpr std::size_t fewest = 5;
-  int calls = 0;
-  for (double begin = bench::now_ns(); bench::now_ns() - begin < warm_ns || calls < 2; ++calls) body();
-  std::vector<double> times;
-  for (double start = bench::now_ns(); bench::now_ns() - start < measured_ns || times.size() < fewest;) {
-    double begin = bench::now_ns();
-    body();
-    times.push_back((bench::now_ns() - begin) * 1e-3);
-  }
-  return {bench::median(times), bench::quantile(times, 0)};
-}
-
-Times run_stet(const Workload& w) {
+WarmCall run_stet(const Workload& w) {
   using stet::Tensor;
   auto values = [](std::int64_t count, int seed) {
     return uniform_values(count, -1, 1, static_cast<std::uint64_t>(seed));
@@ -68,33 +53,46 @@ Times run_stet(const Workload& w) {
     return w.groups > 1 ? depthwise_conv2d(image, weights, {.padding = "same"})
                         : conv2d(image, weights, {.padding = "same"});
   };
-  if (!w.backward) return measure([&] { apply(x, filter); });
+  if (w.part == Workload::forward) return time_warm_calls([&] { apply(x, filter); });
+  if (w.part == Workload::both)
+    return time_warm_calls([&] {
+      stet::GradientTape tape;
+      tape.watch(x);
+      tape.gradient(apply(x, filter), x);
+    });
   // Of the sum: the gradient that comes in is all ones, made anew by every call, on both sides.
   stet::GradientTape tape({.persistent = true});
   tape.watch(x);
   tape.watch(filter);
   Tensor y = apply(x, filter);
-  if (w.pool) return measure([&] { tape.gradient(y, x); });
-  return measure([&] { tape.gradient(y, {x, filter}); });
+  if (w.pool) return time_warm_calls([&] { tape.gradient(y, x); });
+  return time_warm_calls([&] { tape.gradient(y, {x, filter}); });
 }
 
-Times run_libtorch(const Workload& w, at::MemoryFormat layout) {
+WarmCall run_libtorch(const Workload& w, at::MemoryFormat layout) {
   torch::NoGradGuard no_gradient;
   torch::Tensor x = (torch::rand({batch, w.channels, w.size, w.size}) * 2 - 1).contiguous(layout);
   if (w.pool) {
     auto [y, indices] = at::max_pool2d_with_indices(x, {2, 2});
-    if (!w.backward) return measure([&] { at::max_pool2d_with_indices(x, {2, 2}); });
+    if (w.part == Workload::forward) return time_warm_calls([&] { at::max_pool2d_with_indices(x, {2, 2}); });
+    if (w.part == Workload::both)
+      return time_warm_calls([&] {
+        torch::AutoGradMode with_gradient(true);
+        torch::Tensor watched = x.detach().requires_grad_();
+        torch::Tensor result = torch::max_pool2d(watched, {2, 2});
+        result.backward(torch::ones_like(result));
+      });
     torch::Tensor result = y, kept = indices;
-    return measure([&] {
+    return time_warm_calls([&] {
       torch::Tensor d = torch::ones_like(result);
       at::max_pool2d_with_indices_backward(d, x, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, kept);
     });
   }
   torch::Tensor filter = (torch::rand({w.features, w.channels / w.groups, 3, 3}) * 2 - 1).contiguous(layout);
   auto forward = [&] { return torch::conv2d(x, filter, {}, 1, 1, 1, w.groups); };
-  if (!w.backward) return measure(forward);
+  if (w.part == Workload::forward) return time_warm_calls(forward);
   torch::Tensor result = forward();
-  return measure([&] {
+  return time_warm_calls([&] {
     torch::Tensor d = torch::ones_like(result);
     at::convolution_backward(d, x, filter, c10::nullopt, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, w.groups,
                              {true, true, false});
@@ -104,14 +102,14 @@ Times run_libtorch(const Workload& w, at::MemoryFormat layout) {
 int run_side(const char* side, const char* key) {
   for (const Workload& workload : workloads) {
     if (std::strcmp(workload.key, key) != 0) continue;
-    Times best;
+    WarmCall best;
     if (std::strcmp(side, "stet") == 0) {
       stet::set_thread_count(2);
       best = run_stet(workload);
     } else {
       at::set_num_threads(2);
-      Times first = run_libtorch(workload, at::MemoryFormat::Contiguous),
-            last = run_libtorch(workload, at::MemoryFormat::ChannelsLast);
+      WarmCall first = run_libtorch(workload, at::MemoryFormat::Contiguous),
+               last = run_libtorch(workload, at::MemoryFormat::ChannelsLast);
       best = first.median < last.median ? first : last;
     }
     std::printf("%.2f %.2f\n", best.median, best.least);

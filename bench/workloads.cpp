@@ -31,17 +31,8 @@ std::vector<std::int64_t> labels() {
 /// Prints the median and the least microseconds of a warm call.
 template <class Body>
 int measure(const Body& body) {
-  constexpr double warm_ns = 0.2e9, measured_ns = 0.6e9;
-  constexpr std::size_t fewest = 5;
-  int calls = 0;
-  for (double begin = bench::now_ns(); bench::now_ns() - begin < warm_ns || calls < 2; ++calls) body();
-  std::vector<double> times;
-  for (double start = bench::now_ns(); bench::now_ns() - start < measured_ns || times.size() < fewest;) {
-    double begin = bench::now_ns();
-    body();
-    times.push_back((bench::now_ns() - begin) * 1e-3);
-  }
-  std::printf("%.2f %.2f\n", bench::median(times), bench::quantile(times, 0));
+  bench::WarmCall call = bench::time_warm_calls(body);
+  std::printf("%.2f %.2f\n", call.median, call.least);
   return 0;
 }
 

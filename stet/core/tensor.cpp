@@ -531,8 +531,9 @@ void fill_memory(char* to, const void* element, std::int64_t element_size, std::
   constexpr std::int64_t block_bytes = 4096, piece_blocks = 64;
   alignas(64) char block[block_bytes];
   const std::int64_t bytes = count * element_size, made = std::min(bytes, block_bytes);
-  for (std::int64_t at = 0; at < made; at += element_size)
-    std::memcpy(block + at, element, static_cast<std::size_t>(element_size));
+  std::memcpy(block, element, static_cast<std::size_t>(element_size));
+  for (std::int64_t at = element_size; at < made; at *= 2)
+    std::memcpy(block + at, block, static_cast<std::size_t>(std::min(at, made - at)));
   auto fill_piece = [&](std::int64_t piece) {
     const std::int64_t end = std::min(bytes, (piece + 1) * piece_blocks * block_bytes);
     for (std::int64_t at = piece * piece_blocks * block_bytes; at < end; at += block_bytes)

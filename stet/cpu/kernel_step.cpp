@@ -1,9 +1,7 @@
 #include "stet/cpu/kernel_step.h"
 
-
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 
 #include "stet/base/dim_inside.h"
@@ -21,8 +19,6 @@ constexpr std::size_t most_buffers = 16;
 /// and gives threads something to share.
 /// Down columns the blocks are shorter: each row of a matrix may lie in a page of its own.
 constexpr std::int64_t row_block = 32768, column_block = 512;
-
-std::atomic<std::int64_t> streaming_bytes{0};
 
 /// Nanoseconds that an iteration takes on one core, roughly: only used to decide whether threads are worth it.
 double iteration_cost(const Kernel& kernel) {
@@ -84,8 +80,6 @@ struct FirstFailure {
 };
 
 }  // namespace
-
-void set_streaming_bytes(std::int64_t bytes) { streaming_bytes.store(bytes, std::memory_order_relaxed); }
 
 SplitReduction split_reduction(const Kernel& kernel) {
   Kernel partial = kernel, combine = kernel;
@@ -214,8 +208,7 @@ class BoundKernel : public BoundStep {
       bool everywhere = std::none_of(access.address.strides.begin(), access.address.strides.end(), repeated);
       bytes += everywhere ? size_of(access.dtype) : 0;
     }
-    std::int64_t set = streaming_bytes.load(std::memory_order_relaxed);
-    return kept > (set > 0 ? set : last_level_cache()) / bytes;
+    return kept > last_level_cache() / bytes;
   }
 
   void bind_reduction(const Bindings& bindings, std::int64_t kept, std::int64_t reduced, double cost) {

@@ -49,8 +49,4 @@ struct SplitReduction {
 };
 SplitReduction split_reduction(const Kernel& kernel);
 
-/// A map whose results and operands are larger than this stores around the cache. The last-level cache's size, unless a
-/// test lowers it (0: that size again) before a program is bound.
-void set_streaming_bytes(std::int64_t bytes);
-
 }  // namespace stet::cpu

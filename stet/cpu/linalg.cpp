@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "stet/cpu/copy_square.h"
 #include "stet/cpu/linalg_blocks.h"
 
 namespace stet::cpu {
@@ -14,15 +15,12 @@ constexpr std::int64_t right_block = 64;
 int as_int(std::int64_t size) { return static_cast<int>(size); }
 std::int64_t squared(std::int64_t n) { return n * n; }
 
-/// to [n, m] = the transpose of from [m, n], both row-major, by squares that fit the cache.
+/// to [n, m] = the transpose of from [m, n], both row-major.
 template <class T>
 void transpose(const T* from, T* to, std::int64_t m, std::int64_t n) {
-  constexpr std::int64_t side = 16;
-  for (std::int64_t i = 0; i < m; i += side)
-    for (std::int64_t j = 0; j < n; j += side)
-      for (std::int64_t row = i; row < std::min(i + side, m); ++row)
-        for (std::int64_t column = j; column < std::min(j + side, n); ++column)
-          to[column * m + row] = from[row * n + column];
+  for (std::int64_t i = 0; i < m; i += square_side)
+    for (std::int64_t j = 0; j < n; j += square_side)
+      copy_square(from + i * n + j, to + j * m + i, std::min(square_side, m - i), std::min(square_side, n - j), n, m);
 }
 
 template <class T>
@@ -134,11 +132,7 @@ std::int64_t cholesky(const T* x, T* l, std::int64_t n) {
       for (std::int64_t j = 0; j < n; ++j) l[i * n + j] = j <= i ? u[j * n + i] : T(0);
     return no_failure;
   }
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::copy(x + i * n, x + i * n + i + 1, l + i * n);
-    std::fill(l + i * n + i + 1, l + (i + 1) * n, T(0));
-  }
-  return factor_definite(l, n);
+  return factor_definite(x, l, n);
 }
 
 template <class T>

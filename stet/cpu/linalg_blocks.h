@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <exception>
-#include <mutex>
 
 #include "stet/cpu/lapack.h"
 #include "stet/cpu/linalg.h"
+#include "stet/cpu/parallel_throwing.h"
 #include "stet/runtime/buffer.h"
-#include "stet/runtime/parallel.h"
 
 namespace stet::cpu {
 
 /// Matrices up to this size are factorised by loops of our own, in memory on the stack.
 inline constexpr std::int64_t small_size = 32;
 /// From this size on the pool's threads share a factorisation.
-inline constexpr std::int64_t shared_size = 192;
+inline constexpr std::int64_t shared_size = 320;
 
 /// Memory for `count` elements, of this call's.
 template <class T>
@@ -36,22 +34,10 @@ class Scratch {
 /// f(block) for every block, on the pool's threads, LAPACK included.
 template <class F>
 void for_blocks(std::int64_t count, const F& f) {
-  std::mutex guard;
-  std::exception_ptr failure;
-  auto body = [&](std::int64_t block) {
-    try {
-      LapackMemory memory;
-      f(block);
-    } catch (...) {
-      std::lock_guard lock(guard);
-      failure = std::current_exception();
-    }
-  };
-  if (count == 1)
-    body(0);
-  else if (count > 1)
-    parallel_for(count, body);
-  if (failure) std::rethrow_exception(failure);
+  parallel_for_throwing(count, [&](std::int64_t block) {
+    LapackMemory memory;
+    f(block);
+  });
 }
 
 /// to -= factor * from
@@ -68,9 +54,9 @@ inline void subtract_multiple(T* to, const T* from, T factor, std::int64_t count
 /// The upper triangle u [n, n], row-major, of u' u, in place; what lies below is not touched. As cholesky().
 template <class T>
 std::int64_t factor_small_definite(T* u, std::int64_t n);
-/// The lower triangle l, row-major, of l l', in place; what lies above is not touched. As cholesky().
+/// cholesky() of matrices that are not small.
 template <class T>
-std::int64_t factor_definite(T* l, std::int64_t n);
+std::int64_t factor_definite(const T* x, T* l, std::int64_t n);
 
 /// L and U of a row-major matrix over itself; row i was exchanged with row swaps[i], i = 0, 1, …
 template <class T>

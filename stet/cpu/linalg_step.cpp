@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <limits>
 #include <mutex>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
-#include "stet/cpu/lapack.h"
 #include "stet/cpu/linalg.h"
-#include "stet/runtime/parallel.h"
+#include "stet/cpu/linalg_blocks.h"
 
 namespace stet::cpu {
 namespace {
@@ -52,30 +50,17 @@ class BoundLinalg : public BoundStep {
     std::atomic<std::int64_t> failed{count_};  // the first entry that fails, whoever finds it
     std::atomic<std::int64_t> failed_at{0};
     std::mutex guard;
-    std::exception_ptr failure;
-    auto chunk = [&](std::int64_t number) {
-      try {
-        LapackMemory memory;
-        std::int64_t end = std::min(count_, (number + 1) * per_chunk_);
-        for (std::int64_t entry = number * per_chunk_; entry < end; ++entry) {
-          std::int64_t at = run_one<T>(table, entry);
-          if (at == no_failure) continue;
-          std::lock_guard lock(guard);
-          if (entry < failed) failed = entry, failed_at = at;
-          return;
-        }
-      } catch (...) {
-        std::lock_guard lock(guard);
-        failure = std::current_exception();
-      }
-    };
-    std::int64_t chunks = (count_ + per_chunk_ - 1) / per_chunk_;
     // A single matrix has the pool to itself.
-    if (chunks == 1)
-      chunk(0);
-    else if (chunks > 1)
-      parallel_for(chunks, chunk);
-    if (failure) std::rethrow_exception(failure);
+    for_blocks((count_ + per_chunk_ - 1) / per_chunk_, [&](std::int64_t number) {
+      std::int64_t end = std::min(count_, (number + 1) * per_chunk_);
+      for (std::int64_t entry = number * per_chunk_; entry < end; ++entry) {
+        std::int64_t at = run_one<T>(table, entry);
+        if (at == no_failure) continue;
+        std::lock_guard lock(guard);
+        if (entry < failed) failed = entry, failed_at = at;
+        return;
+      }
+    });
     if (failed < count_) throw_failed_matrix(spec_, batch_, failed, failed_at);
   }
 

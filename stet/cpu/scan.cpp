@@ -1,6 +1,5 @@
 #include "stet/cpu/scan.h"
 
-
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,14 +1,12 @@
 // One line of a SortArguments, and how lines are shared out to threads: for sort.cpp and sort_top.cpp.
 #pragma once
 #include <algorithm>
-#include <exception>
-#include <mutex>
 
+#include "stet/cpu/parallel_throwing.h"
 #include "stet/cpu/sort.h"
 #include "stet/cpu/sort_groups.h"
 #include "stet/cpu/sort_keys.h"
 #include "stet/cpu/sort_records.h"
-#include "stet/runtime/parallel.h"
 
 namespace stet::cpu {
 
@@ -73,18 +71,8 @@ void for_lines(const SortArguments& arguments, Count step, const Body& body) {
   // Neighbours share cache lines.
   if (arguments.inner > 1) each = std::max(each, std::min<Count>(arguments.inner, 64 / size_of(arguments.dtype)));
   each = (each + step - 1) / step * step;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  auto chunk = [&](Count index) {
-    try {
-      body(index * each, std::min(lines, (index + 1) * each));
-    } catch (...) {
-      std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  parallel_for((lines + each - 1) / each, chunk);
-  if (failure) std::rethrow_exception(failure);
+  parallel_for_throwing((lines + each - 1) / each,
+                        [&](Count index) { body(index * each, std::min(lines, (index + 1) * each)); });
 }
 
 /// Few enough of the lines are kept to select them in one pass.

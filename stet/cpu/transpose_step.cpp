@@ -1,54 +1,20 @@
 #include "stet/cpu/transpose_step.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
+#include "stet/cpu/cache_size.h"
+#include "stet/cpu/copy_square.h"
 #include "stet/runtime/parallel.h"
 
 namespace stet::cpu {
 namespace {
 
-constexpr std::int64_t side = 64;              // of a square
-constexpr std::int64_t worth_a_chunk = 16384;  // elements
-
-/// to [across][along] = from [along][across], each contiguous in its last axis.
-template <class T>
-void copy_square(const T* from, T* to, std::int64_t along, std::int64_t across, std::int64_t from_stride,
-                 std::int64_t to_stride) {
-  // Rows that are no power of 2 apart do not push each other out of the cache.
-  constexpr std::int64_t row = side + 64 / static_cast<std::int64_t>(sizeof(T)) / 4;
-  alignas(64) T square[side * row];
-  std::int64_t a = 0;
-  if constexpr (sizeof(T) == 4) {
-    typedef T Four __attribute__((vector_size(16), aligned(4), may_alias));
-    for (; a + 4 <= along; a += 4) {
-      const T* rows[4] = {from + a * from_stride, from + (a + 1) * from_stride, from + (a + 2) * from_stride,
-                          from + (a + 3) * from_stride};
-      std::int64_t b = 0;
-      for (; b + 4 <= across; b += 4) {
-        Four x[4];
-        for (int i = 0; i < 4; ++i) x[i] = *reinterpret_cast<const Four*>(rows[i] + b);
-        const Four low = __builtin_shuffle(x[0], x[1], Four{0, 4, 1, 5}),
-                   high = __builtin_shuffle(x[0], x[1], Four{2, 6, 3, 7}),
-                   more_low = __builtin_shuffle(x[2], x[3], Four{0, 4, 1, 5}),
-                   more_high = __builtin_shuffle(x[2], x[3], Four{2, 6, 3, 7});
-        T* out = square + b * row + a;
-        *reinterpret_cast<Four*>(out) = __builtin_shuffle(low, more_low, Four{0, 1, 4, 5});
-        *reinterpret_cast<Four*>(out + row) = __builtin_shuffle(low, more_low, Four{2, 3, 6, 7});
-        *reinterpret_cast<Four*>(out + 2 * row) = __builtin_shuffle(high, more_high, Four{0, 1, 4, 5});
-        *reinterpret_cast<Four*>(out + 3 * row) = __builtin_shuffle(high, more_high, Four{2, 3, 6, 7});
-      }
-      for (; b < across; ++b)
-        for (int i = 0; i < 4; ++i) square[b * row + a + i] = rows[i][b];
-    }
-  }
-  for (; a < along; ++a)
-    for (std::int64_t b = 0; b < across; ++b) square[b * row + a] = from[a * from_stride + b];
-  for (std::int64_t b = 0; b < across; ++b)
-    std::memcpy(to + b * to_stride, square + b * row, static_cast<std::size_t>(along) * sizeof(T));
-}
+constexpr std::int64_t worth_a_chunk = 65536;  // elements
+/// A result of this part of the cache or more is written past it. Squares are written in short pieces of lines far
+/// apart, which the cache would have to read before: that costs more than reading the result from memory later.
+constexpr std::int64_t much_of_cache = 3;
 
 /// A loop around the squares.
 struct Around {
@@ -83,23 +49,48 @@ class BoundTranspose : public BoundStep {
   void run(void* const* table) const override {
     const T* from = static_cast<const T*>(table[from_]) + from_offset_;
     T* to = static_cast<T*>(table[to_]) + to_offset_;
-    const std::int64_t columns = (along_ + side - 1) / side, rows = (across_ + side - 1) / side;
+    const std::int64_t columns = (along_ + square_side - 1) / square_side,
+                       rows = (across_ + square_side - 1) / square_side;
+    [[maybe_unused]] const bool past_cache =
+        repeats_ * along_ * across_ * static_cast<std::int64_t>(sizeof(T)) >= last_level_cache() / much_of_cache &&
+        to_stride_ * sizeof(T) % 16 == 0;
+    const std::int64_t squares = repeats_ * columns * rows;
+    struct Square {
+      const T* from;
+      T* to;
+      std::int64_t along, across;
+      bool is_whole() const { return along == square_side && across == square_side; }
+    };
     auto square = [&](std::int64_t number) {
-      const std::int64_t a = number % columns * side, b = number / columns % rows * side;
+      const std::int64_t a = number % columns * square_side, b = number / columns % rows * square_side;
       std::int64_t rest = number / columns / rows, read = a * from_stride_ + b, written = b * to_stride_ + a;
       for (std::size_t loop = around_.size(); loop-- > 0; rest /= around_[loop].extent) {
         read += rest % around_[loop].extent * around_[loop].from;
         written += rest % around_[loop].extent * around_[loop].to;
       }
-      copy_square(from + read, to + written, std::min(side, along_ - a), std::min(side, across_ - b), from_stride_,
-                  to_stride_);
+      return Square{from + read, to + written, std::min(square_side, along_ - a), std::min(square_side, across_ - b)};
     };
-    const std::int64_t squares = repeats_ * columns * rows;
-    const std::int64_t elements = std::max<std::int64_t>(std::min(side, along_) * std::min(side, across_), 1);
+    const std::int64_t elements =
+        std::max<std::int64_t>(std::min(square_side, along_) * std::min(square_side, across_), 1);
     const std::int64_t together = (worth_a_chunk + elements - 1) / elements;
     auto body = [&](std::int64_t chunk) {
-      for (std::int64_t number = chunk * together; number < std::min(squares, (chunk + 1) * together); ++number)
-        square(number);
+      const std::int64_t end = std::min(squares, (chunk + 1) * together);
+      Square next = square(chunk * together);
+      for (std::int64_t number = chunk * together; number < end; ++number) {
+        const Square now = next;
+        if (number + 1 < end) next = square(number + 1);
+        const T* soon = next.is_whole() ? next.from : nullptr;
+#if defined(__x86_64__)
+        if (past_cache && now.is_whole() && reinterpret_cast<std::uintptr_t>(now.to) % 16 == 0) {
+          copy_square_past_cache(now.from, now.to, from_stride_, to_stride_, soon);
+          continue;
+        }
+#endif
+        copy_square(now.from, now.to, now.along, now.across, from_stride_, to_stride_, soon);
+      }
+#if defined(__x86_64__)
+      if (past_cache) _mm_sfence();
+#endif
     };
     parallel_for((squares + together - 1) / together, body);
   }

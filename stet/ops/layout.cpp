@@ -550,15 +550,15 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, Where where) {
   std::optional<DType> type;
   for (const Tensor& part : parts)
     if (counts(part)) type = type ? promote(*type, part.dtype()) : part.dtype();
-  std::vector<Tensor> cast_parts;
-  cast_parts.reserve(parts.size());  // operands refer to them
-  std::vector<In> operands;
-  for (const Tensor& part : parts) {
-    if (counts(part) && part.dtype() != *type)
-      operands.emplace_back(cast_parts.emplace_back(cast(In(part, where), *type)), where);
-    else
-      operands.emplace_back(part, where);
+  auto differs = [&](const Tensor& part) { return counts(part) && part.dtype() != *type; };
+  std::vector<Tensor> promoted;  // operands refer to them
+  if (std::any_of(parts.begin(), parts.end(), differs)) {
+    promoted = parts;
+    for (Tensor& part : promoted)
+      if (differs(part)) part = cast(In(part, where), *type);
   }
+  std::vector<In> operands;
+  for (const Tensor& part : promoted.empty() ? parts : promoted) operands.emplace_back(part, where);
   ConcatAttributes attributes{axis};
   return call(concat_row, operands, view_of(attributes));
 }

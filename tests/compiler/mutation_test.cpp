@@ -1,7 +1,7 @@
 // What one-line mutations of the compiler and the kernels broke without any test noticing.
 #include <gtest/gtest.h>
 
-#include "stet/cpu/kernel_step.h"
+#include "stet/cpu/cache_size.h"
 #include "stet/runtime/parallel.h"
 #include "tests/compiler/graph_harness.h"
 
@@ -48,8 +48,8 @@ TEST(FuseMapsPass, IndicesAreNotFusedWhereTheyAreRepeated) {
 /// Results that are larger than a few pages are stored around the cache.
 class SmallCache {
  public:
-  SmallCache() { cpu::set_streaming_bytes(1 << 16); }
-  ~SmallCache() { cpu::set_streaming_bytes(0); }
+  SmallCache() { cpu::set_last_level_cache(1 << 16); }
+  ~SmallCache() { cpu::set_last_level_cache(0); }
 };
 
 // kernel_step.cpp: stores around the cache are aligned; rows that do not start at a whole vector are stored as usual.

@@ -1,0 +1,69 @@
+// Results that are stored past the cache, because it is said to be small: transposed copies and scans.
+#include <gtest/gtest.h>
+
+#include "stet/cpu/cache_size.h"
+#include "stet/stet.h"
+
+namespace stet {
+namespace {
+
+class PastCache : public ::testing::Test {
+ protected:
+  void SetUp() override { cpu::set_last_level_cache(1 << 12); }
+  void TearDown() override { cpu::set_last_level_cache(0); }
+};
+
+TEST_F(PastCache, TheMachineHasACache) {
+  cpu::set_last_level_cache(0);
+  EXPECT_GE(cpu::last_level_cache(), 128 << 10);
+  EXPECT_LE(cpu::last_level_cache(), std::int64_t{4} << 30);
+}
+
+Tensor begin_and_transposed(Tensor begin, Tensor x) {
+  static Function f = function("f(begin, x)", [](Tensor begin, Tensor x) {
+    return concat({begin, transpose(x, {0, 2, 1})}, 1);
+  });
+  return f(begin, x);
+}
+
+/// Whole squares and ragged ones, rows that are aligned and rows that are not, results that begin anywhere.
+template <class T>
+void expect_transposed(DType dtype) {
+  for (std::int64_t m : {64, 65, 130, 192})
+    for (std::int64_t n : {64, 72, 131, 256})
+      for (std::int64_t offset : {0, 3}) {
+        Tensor x = cast(reshape(arange(2 * m * n) % 113, {2, m, n}), dtype);
+        Tensor begin = full({2, offset, m}, 7, dtype);
+        std::vector<T> got = begin_and_transposed(begin, x).template to_vector<T>();
+        std::size_t at = 0;
+        for (std::int64_t i = 0; i < 2; ++i) {
+          for (std::int64_t k = 0; k < offset * m; ++k) ASSERT_EQ(got[at++], T(7));
+          for (std::int64_t b = 0; b < n; ++b)
+            for (std::int64_t a = 0; a < m; ++a)
+              ASSERT_EQ(got[at++], static_cast<T>(((i * m + a) * n + b) % 113)) << dtype << " " << m << " " << n;
+        }
+      }
+}
+
+TEST_F(PastCache, TransposedCopies) {
+  expect_transposed<std::uint8_t>(u8);
+  expect_transposed<std::int16_t>(i16);
+  expect_transposed<float>(f32);
+  expect_transposed<double>(f64);
+}
+
+TEST_F(PastCache, Scans) {
+  for (std::int64_t rows : {1, 3})
+    for (std::int64_t n : {4096, 4100, 70001}) {
+      Tensor x = cast(reshape(arange(rows * n) % 5, {rows, n}), i64);
+      std::vector<std::int64_t> from = x.to_vector<std::int64_t>(), got = cumsum(x, 1).to_vector<std::int64_t>();
+      for (std::int64_t row = 0, at = 0; row < rows; ++row)
+        for (std::int64_t i = 0, sum = 0; i < n; ++i, ++at) {
+          sum += from[static_cast<std::size_t>(at)];
+          ASSERT_EQ(got[static_cast<std::size_t>(at)], sum) << rows << " x " << n << " at " << i;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace stet
