@@ -26,13 +26,13 @@ using namespace stet::cpu;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-struct Shape {
+struct ProductSize {
   const char* layout;
   std::int64_t m, n, k;
 };
 
-std::vector<Shape> shapes() {
-  std::vector<Shape> out;
+std::vector<ProductSize> shapes() {
+  std::vector<ProductSize> out;
   const std::int64_t triples[][3] = {{32, 128, 784},  {32, 10, 128},   {1, 512, 512},      {8, 64, 64},
                                      {128, 512, 512}, {512, 512, 512}, {2048, 2048, 2048}, {256, 3072, 768}};
   for (const auto& t : triples) {
@@ -87,7 +87,7 @@ const char* name_of(GemmMethod method) {
 }
 
 /// f64 has no library to compare with: GFLOP/s with one thread and with two.
-void measure_f64(const Shape& shape, double seconds) {
+void measure_f64(const ProductSize& shape, double seconds) {
   bool left = shape.layout[0] == 'T', right = shape.layout[1] == 'T';
   std::int64_t m = shape.m, n = shape.n, k = shape.k;
   std::vector<double> a(static_cast<std::size_t>(m * k), 0.5), b(static_cast<std::size_t>(k * n), 0.25),
@@ -105,7 +105,7 @@ void measure_f64(const Shape& shape, double seconds) {
   std::printf("\n");
 }
 
-void measure(const Shape& shape, double seconds) {
+void measure(const ProductSize& shape, double seconds) {
   bool left = shape.layout[0] == 'T', right = shape.layout[1] == 'T';
   std::int64_t m = shape.m, n = shape.n, k = shape.k;
   auto matrix = [](std::int64_t elements) {
@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
   std::printf(
       "| op M,N,K | how | dnnl 1T | stet 1T | ratio | dnnl 2T | stet 2T | ratio "
       "|\n|---|---|---|---|---|---|---|---|\n");
-  for (const Shape& shape : shapes()) {
+  for (const ProductSize& shape : shapes()) {
     std::string label = text(shape.layout, " ", shape.m, ",", shape.n, ",", shape.k);
     if (argc <= 2 || label.find(argv[2]) != std::string::npos) measure(shape, seconds);
   }
