@@ -17,5 +17,6 @@
 #include "stet/data/dataset.h"
 #include "stet/data/idx.h"
 #include "stet/keras/keras.h"
+#include "stet/ops/loops.h"
 #include "stet/ops/ops.h"
 #include "stet/runtime/parallel.h"

@@ -231,6 +231,8 @@ void Lowering::run() {
       lower_view(call, id);
     } else if (node.op->kind == Kind::branch) {
       lower_branch(call, id);
+    } else if (node.op->kind == Kind::loop) {
+      lower_loop(call, id);
     } else {
       throw InternalError(text("no lowering for ", node.op->name));
     }

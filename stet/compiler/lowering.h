@@ -24,6 +24,7 @@ class Lowering {
   void lower_scan(LowerCall& call);
   void lower_view(LowerCall& call, ValueId id);
   void lower_branch(LowerCall& call, ValueId id);
+  void lower_loop(LowerCall& call, ValueId id);
   /// Where each value of a tuple goes: to its part() node's place; buffer -1 where nobody reads it.
   std::vector<Place> read_places(ValueId id);
   /// The same with memory for all of them.

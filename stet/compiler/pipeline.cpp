@@ -13,10 +13,12 @@ namespace {
 std::atomic<bool> verified_default{STET_CHECKED_KERNELS != 0};
 
 constexpr Pass pass_table[] = {
+    {"merge_loops", merge_loops},
     {"simplify", simplify_graph},
     {"fold", fold_constants},
     {"share", share_common},
     {"dead", drop_dead},
+    {"trim_loops", trim_loops},
     {"reuse", reuse_values},
     {"fuse_maps", fuse_maps},
     {"fuse_reductions", fuse_into_reductions},
@@ -34,16 +36,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// The graph with its branches' children rewritten by `pass`: a pass sees one level at a time.
+/// The graph with the children of its branches and loops rewritten by `pass`: a pass sees one level at a time.
 Graph with_children(const Graph& given, const Pass& pass) {
   Graph graph = given;
-  for (Node& node : graph.nodes) {
-    if (node.op->kind != Kind::branch) continue;
-    BranchAttributes branch = node.attributes.as<BranchAttributes>();
-    for (GraphPointer* child : {&branch.yes, &branch.no})
-      *child = std::make_shared<const Graph>(pass.run(with_children(**child, pass)));
-    node.attributes = Attributes(view_of(branch));
-  }
+  for (Node& node : graph.nodes)
+    if (!children(node).empty())
+      node = with_children(std::move(node), [&](const Graph& child) { return pass.run(with_children(child, pass)); });
   return graph;
 }
 

@@ -46,8 +46,11 @@ std::shared_ptr<Program> compile(const Graph& graph, const CompileOptions& optio
 
 // --- the passes
 
+/// Makes loops that do the same turns one: a gradient asks for values of the turns of a loop that is there already.
+/// First: bodies of one origin are still recognised.
+Graph merge_loops(const Graph&);
 /// Removes what changes nothing: simplifies bodies, drops inputs that they do not read, and reshapes, transposes and
-/// broadcasts to what is already there. First, so that later passes see fewer and plainer nodes.
+/// broadcasts to what is already there. Early, so that later passes see fewer and plainer nodes.
 Graph simplify_graph(const Graph&);
 /// Computes maps of constants now, with the rounding that generated code has.
 Graph fold_constants(const Graph&);
@@ -55,6 +58,9 @@ Graph fold_constants(const Graph&);
 Graph share_common(const Graph&);
 /// Drops nodes that no result needs. Before fusion, so that a dead user does not keep a producer from being fused.
 Graph drop_dead(const Graph&);
+/// Drops what loops carry or stack for nobody, and the inputs that were only for that. After dead, whose work it goes on
+/// with.
+Graph trim_loops(const Graph&);
 /// Where a map computes f(x) of its operand x and f(x) is in memory anyway, lets it read that instead of x: the
 /// gradients of relu, tanh and exp follow from their results. Before fusion: x, left with one user fewer, may go into
 /// that one and need not be kept.

@@ -48,7 +48,7 @@ Graph share_common(const Graph& old) {
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
     Node node = to.renamed(id);
     // Late sizes are symbols of their own node: two equal nodes have different ones, and stay apart.
-    bool sharable = node.op != &input_row && node.op->kind != Kind::late && node.op->kind != Kind::branch;
+    bool sharable = node.op != &input_row && node.op->kind != Kind::late && children(node).empty();
     std::size_t hash = hash_of(node);
     ValueId found = -1;
     if (sharable) {
@@ -79,7 +79,7 @@ Graph drop_dead(const Graph& old) {
   for (std::size_t id = old.nodes.size(); id-- > 0;) {
     const Node& node = old.nodes[id];
     // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
-    if (node.op->kind == Kind::late || node.op->kind == Kind::branch)
+    if (node.op->kind == Kind::late || !children(node).empty())
       for (int symbol : symbols_of(node)) needed[id] = needed[id] || sizes.contains(symbol);
     if (!needed[id]) continue;
     for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;

@@ -8,6 +8,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/compiler/pipeline.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/gradient.h"
 #include "stet/core/symbolic_program.h"
@@ -43,13 +44,12 @@ std::vector<Tensor> followed_by(std::vector<Tensor> first, const std::vector<Ten
 bool has_late_sizes(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.op->kind == Kind::late) return true;
-    if (node.op->kind != Kind::branch) continue;
+    if (children(node).empty()) continue;
     for (const ValueType& type : node.results)
       for (const Dim& dim : type.shape)
         for (int symbol : dim.symbols())
           if (!graph.scope->symbol_hint(symbol)) return true;
-    const auto& branch = node.attributes.as<BranchAttributes>();
-    for (const GraphPointer& child : {branch.yes, branch.no})
+    for (const GraphPointer& child : children(node))
       if (has_late_sizes(*child)) return true;
   }
   return false;
@@ -306,7 +306,7 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
       return is_captured;
     });
     trace.graph.inputs.insert(trace.graph.inputs.end(), captured.begin(), captured.end());
-    joint = trace.finished();
+    joint = merge_loops(trace.finished());
   }
   Cut cut(joint, inputs.size(), weights_count, graph.results.size());
   pair->kept = cut.kept();

@@ -218,6 +218,14 @@ class Comparison {
           open.push_back({a.inputs[0], b.inputs[0], where});  // what the sides use is met inside of them
           continue;
         }
+        if (a.op->kind == Kind::loop) {
+          const auto &x = a.attributes.as<LoopAttributes>(), &y = b.attributes.as<LoopAttributes>();
+          if (x.count != y.count || x.carried != y.carried || x.sequences != y.sequences || x.reverse != y.reverse)
+            differ(level, next.first, next.second, where);
+          for (int i = x.first_captured(); i-- > 0;)
+            open.push_back({a.inputs[static_cast<std::size_t>(i)], b.inputs[static_cast<std::size_t>(i)], where});
+          continue;
+        }
         for (std::size_t i = a.inputs.size(); i-- > 0;) open.push_back({a.inputs[i], b.inputs[i], where});
         continue;
       }
@@ -237,8 +245,8 @@ class Comparison {
       if (!same) differ(level, first, second, where);
     };
     if (a.op == &input_row) return ensure(same_input(level, first, second, where));
-    if (a.op->kind == Kind::branch) {
-      compare_branches(level, a, b, where);
+    if (!children(a).empty()) {
+      compare_children(level, a, b, where);
       for (std::size_t r = 0; r < a.results.size(); ++r) join_sides(a.results[r], b.results[r]);
     }
     for (std::size_t r = 0; r < a.results.size(); ++r) ensure(same_type(a.results[r], b.results[r]));
@@ -246,6 +254,8 @@ class Comparison {
       ensure(a.attributes.as<ConstantAttributes>().bytes == b.attributes.as<ConstantAttributes>().bytes);
     else if (a.op == &size_row)
       ensure(same_size(a.attributes.as<SizeAttributes>().size, b.attributes.as<SizeAttributes>().size));
+    else if (a.op->kind == Kind::loop)
+      ensure(same_size(a.attributes.as<LoopAttributes>().turns, b.attributes.as<LoopAttributes>().turns));
     else if (a.op->kind != Kind::branch)
       ensure(same_attributes(a.attributes, b.attributes));
   }
@@ -255,6 +265,8 @@ class Comparison {
       return static_cast<std::size_t>(graph.node(id).attributes.as<InputAttributes>().number);
     };
     std::size_t a = number(level.first, first), b = number(level.second, second);
+    if (level.outer && level.first_branch->op->kind == Kind::loop)
+      return same_input_of_loop(level, static_cast<int>(a), static_cast<int>(b), where);
     if (level.outer) {
       match(*level.outer, level.first_branch->inputs[a + 1], level.second_branch->inputs[b + 1], where);
       return true;
@@ -276,10 +288,21 @@ class Comparison {
     return true;
   }
 
-  void compare_branches(Level& level, const Node& a, const Node& b, Where where) {
-    const auto &first = a.attributes.as<BranchAttributes>(), &second = b.attributes.as<BranchAttributes>();
-    for (GraphPointer BranchAttributes::*side : {&BranchAttributes::yes, &BranchAttributes::no}) {
-      Level inner{*(first.*side), *(second.*side), {}, &level, &a, &b};
+  /// What a turn begins with has its place; what is captured is what was.
+  bool same_input_of_loop(Level& level, int first, int second, Where where) {
+    const auto& loop = level.first_branch->attributes.as<LoopAttributes>();
+    if (first <= loop.turn_input() || second <= loop.turn_input()) return first == second;
+    auto outside = [&](const Node& node, int input) {
+      return node.inputs[static_cast<std::size_t>(loop.first_captured() + input - loop.turn_input() - 1)];
+    };
+    match(*level.outer, outside(*level.first_branch, first), outside(*level.second_branch, second), where);
+    return true;
+  }
+
+  void compare_children(Level& level, const Node& a, const Node& b, Where where) {
+    std::vector<GraphPointer> first = children(a), second = children(b);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      Level inner{*first[i], *second[i], {}, &level, &a, &b};
       try {
         compare_graphs(inner);
       } catch (Parted& parted) {

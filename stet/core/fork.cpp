@@ -18,21 +18,19 @@ namespace {
 constexpr std::size_t most_paths = 64;
 constexpr std::size_t most_decisions = 64;  // on one path: a loop that does not end takes one after the other
 
-/// The nodes of a part of a path, those of forked scopes as their branches. A branch that can only raise belongs to a
-/// path that ends there; where host code caught what it raised, only what was recorded before it happened.
-void flatten(const Path& path, std::size_t begin, std::size_t end, const std::exception_ptr& error,
-             std::vector<ValueId>& out) {
+}  // namespace
+
+void ForkScope::flatten(const Path& path, std::size_t begin, std::size_t end, const std::exception_ptr& error,
+                        std::vector<ValueId>& out) {
   for (std::size_t i = begin; i < end; ++i) {
     if (path[i].kind == PathItem::node || path[i].kind == PathItem::hoisted) out.push_back(path[i].id);
     if (path[i].kind != PathItem::scope) continue;
     const InnerScope& inner = *path[i].inner;
     std::exception_ptr ends_here = i + 1 == path.size() ? error : nullptr;
-    flatten(inner.prefix, 0, inner.prefix.size(), ends_here, out);
+    if (!inner.enclosed) flatten(inner.prefix, 0, inner.prefix.size(), ends_here, out);
     if (!inner.raises || inner.raises == ends_here) out.insert(out.end(), inner.tail.begin(), inner.tail.end());
   }
 }
-
-}  // namespace
 
 /// Folds the paths of a scope into branches.
 class BranchBuilder {
@@ -52,7 +50,7 @@ class BranchBuilder {
     const PathEnd& first = ends_[begin];
     Piece piece;
     if (depth == first.decisions.size()) {
-      flatten(first.path, position, first.path.size(), first.error, piece.nodes);
+      ForkScope::flatten(first.path, position, first.path.size(), first.error, piece.nodes);
       piece.results = results_[begin];
       piece.raises = first.error;
       piece.raised_text = first.error_text;
@@ -63,7 +61,7 @@ class BranchBuilder {
     while (middle < end && ends_[middle].decisions[depth].outcome == decision.outcome) ++middle;
     Piece yes = fold(begin, middle, depth + 1, decision.position), no = fold(middle, end, depth + 1, decision.position);
     if (!decision.outcome) std::swap(yes, no);
-    flatten(first.path, position, decision.position, nullptr, piece.nodes);
+    ForkScope::flatten(first.path, position, decision.position, nullptr, piece.nodes);
     add_branch(decision.condition, yes, no, piece);
     if (yes.raises && no.raises) {
       piece.raises = yes.raises;
@@ -126,30 +124,11 @@ class BranchBuilder {
   }
 
   GraphPointer closed(const Piece& piece, const std::vector<ValueId>& captures) const {
-    auto child = std::make_shared<Graph>();
-    child->scope = trace_.graph.scope;
+    auto child = std::make_shared<Graph>(trace_.closed(captures, piece.nodes, piece.results));
     child->raises = piece.raises;
     child->raised_text = piece.raised_text;
-    std::unordered_map<ValueId, ValueId> to;
-    for (ValueId id : captures) to[id] = child->add_input(trace_.graph.type(id));
-    auto inside = [&](ValueId id) {
-      auto found = to.find(id);
-      if (found != to.end()) return found->second;
-      return to[id] = child->add(trace_.graph.node(id));  // a constant
-    };
-    for (ValueId id : piece.nodes) {
-      Node node = trace_.graph.node(id);
-      for (ValueId& input : node.inputs) input = inside(input);
-      to[id] = child->add(std::move(node));
-      if (auto range = trace_.checks_of_.find(id); range != trace_.checks_of_.end())
-        for (std::size_t i = range->second.begin; i < range->second.end; ++i)
-          child->checks.push_back(trace_.graph.checks[i]);
-    }
-    if (!piece.raises) {
-      for (ValueId id : piece.results) child->results.push_back(inside(id));
-      if (piece.results.empty())
-        child->results.push_back(child->add_constant({DType::i64, Shape()}, std::string(8, '\0')));
-    }
+    if (!piece.raises && piece.results.empty())
+      child->results.push_back(child->add_constant({DType::i64, Shape()}, std::string(8, '\0')));
     return child;
   }
 
@@ -251,7 +230,7 @@ ValueId ForkScope::replayed(const OpDef& op, const std::vector<ValueId>& inputs,
     same = same && std::string_view(node.label) == op.name &&
            (op.body || node.attributes.as<MapAttributes>().body == attributes.as<MapAttributes>().body);
   else
-    same = same && node.op == &op && node.attributes == attributes;
+    same = same && node.op == &op && (op.kind == Kind::loop || node.attributes == attributes);
   if (!same) did_something_else(where);
   dig_up(id);
   return id;
@@ -351,7 +330,7 @@ void ForkScope::check_limits(ValueId condition) const {
                         "': a loop decides by the value of a tensor, over and over: ", here + 1, " times on one path"),
                    line,
                    "in a loop over numbers or sizes put what a turn does into stet::scope(f): it becomes one branch a "
-                   "turn; a loop that ends by the value of a tensor needs while_loop, which is not there yet"));
+                   "turn; a loop that ends by the value of a tensor is while_loop(condition, body, state)"));
   throw TraceError(error_text(text("tracing '", trace_.function(), "': more than ", most_paths,
                                    " paths lead through one scope, because decisions by tensors follow each other"),
                               line, "put parts that decide by themselves into stet::scope(f), or use where(c, a, b)"));
@@ -456,6 +435,42 @@ Leaves ForkScope::explore(const std::function<Leaves()>& body, Where where) {
     begin_run(decisions_.back().position);
   }
   return merged(std::move(ends), where);
+}
+
+std::shared_ptr<InnerScope> ForkScope::enclose(const std::function<Leaves()>& body, Where where) {
+  PathEnd end = run_path(body, where);
+  if (!decisions_.empty()) throw InternalError("a loop's own scope has decided something");
+  std::vector<TapeMark> now = mark_tapes();
+  for (const TapeMark& before : tapes_)
+    for (const TapeMark& mark : now)
+      if (mark.tape == before.tape && mark.watched > before.watched)
+        throw TraceError(error_text(text("tracing '", trace_.function(),
+                                         "': a tape that was made outside of a loop is told to watch "
+                                         "a tensor inside of it"),
+                                    where, "watch the tensor before the loop, or make the tape inside"));
+  auto inner = std::make_shared<InnerScope>();
+  inner->enclosed = true;
+  inner->prefix = end.path;
+  inner->first_value = first_value_;
+  inner->readings = readings_inside_;
+  inner->reading_counts = end.readings;
+  inner->last = std::move(end);
+  restore(tapes_, checks_);
+  if (inner->last.error) std::rethrow_exception(inner->last.error);  // what a first turn would do
+  return inner;
+}
+
+void ForkScope::take_back(std::size_t length) {
+  std::vector<ValueId> left;
+  for (std::size_t i = length; i < path_.size(); ++i) {
+    if (path_[i].kind == PathItem::node || path_[i].kind == PathItem::hoisted) left.push_back(path_[i].id);
+    if (path_[i].kind != PathItem::scope) continue;
+    flatten(path_[i].inner->prefix, 0, path_[i].inner->prefix.size(), nullptr, left);
+    left.insert(left.end(), path_[i].inner->tail.begin(), path_[i].inner->tail.end());
+  }
+  trace_.bury(left);
+  path_.resize(length);
+  cursor_ = std::min(cursor_, length);
 }
 
 void ForkScope::unforked(PathEnd end) {
@@ -649,6 +664,11 @@ Leaves ForkScope::follow(const InnerScope& known, std::map<Reading, ValueId> hoi
   } catch (...) {
     if (!known.last.error || !known.forked()) throw;
   }
+  if (known.enclosed) {
+    restore(tapes_, checks_);
+    trace_.readings_ = known.reading_counts;
+    return results;
+  }
   if (!known.forked()) return results;
   restore(tapes_at_decision_, checks_at_decision_);
   forget_sides();
@@ -672,7 +692,7 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
   }
   // What it recorded is as open as what stands around it; when the inner scope ended, it was buried again.
   std::vector<ValueId> recorded;
-  flatten(inner->prefix, 0, inner->prefix.size(), nullptr, recorded);
+  ForkScope::flatten(inner->prefix, 0, inner->prefix.size(), nullptr, recorded);
   for (ValueId id : recorded) innermost_->dig_up(id);
   if (inner->forked()) publish(*inner);
   if (inner->raises) std::rethrow_exception(inner->raises);
@@ -695,7 +715,30 @@ void Trace::publish(const InnerScope& forked) {
   const Node& node = graph.node(forked.branch);
   std::vector<Tensor> inputs;
   for (ValueId id : node.inputs) inputs.push_back(tensor_of(id));
-  tell_tapes(cond_row, std::move(inputs), node.attributes.view(), forked.outputs);
+  tell_tapes(*node.op, std::move(inputs), node.attributes.view(), forked.outputs);
+}
+
+Graph Trace::closed(std::span<const ValueId> inputs, std::span<const ValueId> nodes,
+                    std::span<const ValueId> results) const {
+  Graph child;
+  child.scope = graph.scope;
+  std::unordered_map<ValueId, ValueId> to;
+  for (ValueId id : inputs) to[id] = child.add_input(graph.type(id));
+  auto inside = [&](ValueId id) {
+    auto found = to.find(id);
+    if (found != to.end()) return found->second;
+    return to[id] = child.add(graph.node(id));  // a constant
+  };
+  for (ValueId id : nodes) {
+    if (to.contains(id)) continue;  // a parameter
+    Node node = graph.node(id);
+    for (ValueId& input : node.inputs) input = inside(input);
+    to[id] = child.add(std::move(node));
+    if (auto range = checks_of_.find(id); range != checks_of_.end())
+      for (std::size_t i = range->second.begin; i < range->second.end; ++i) child.checks.push_back(graph.checks[i]);
+  }
+  for (ValueId id : results) child.results.push_back(inside(id));
+  return child;
 }
 
 bool Trace::decide(const Tensor& given) {
@@ -755,9 +798,6 @@ Graph Trace::finished() {
 
 // --- the gradient of a branch
 
-namespace {
-
-/// By input of a side: whether a result that is asked for is computed from it, by way of floating values.
 std::vector<bool> inputs_reached(const Graph& side, const std::vector<bool>& asked) {
   std::vector<bool> reached(side.nodes.size(), false);
   for (std::size_t r = 0; r < side.results.size() && r < asked.size(); ++r)
@@ -782,8 +822,6 @@ std::vector<bool> inputs_reached(const Graph& side, const std::vector<bool>& ask
   for (ValueId id : side.inputs) out.push_back(reached[static_cast<std::size_t>(id)]);
   return out;
 }
-
-}  // namespace
 
 void branch_gradient(GradientCall& call) {
   const auto& branch = call.attributes<BranchAttributes>();

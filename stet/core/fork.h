@@ -66,7 +66,12 @@ struct InnerScope {
   std::vector<ValueId> tail;  // the branch and its parts
   PathEnd last;               // to run the body again by
   std::size_t first_value;    // of those made inside
-  // Of one that forked:
+  /// All that it recorded lies inside of a loop. The last such scope of a loop recorded nothing: its `tail` is the loop
+  /// and its parts.
+  bool enclosed = false;
+  std::vector<std::uint64_t> carried_variables;
+  std::vector<bool> needed_further;  // see FlatLoop
+  // Of one that forked, and of a loop:
   ValueId branch = -1;
   std::exception_ptr raises;  // all of its paths do: what host code around it gets
   Leaves results;
@@ -86,6 +91,11 @@ class ForkScope {
 
   /// Runs the body along all paths.
   Leaves explore(const std::function<Leaves()>& body, Where where);
+  /// Runs the body once, for a child graph: nothing that it does counts outside.
+  std::shared_ptr<InnerScope> enclose(const std::function<Leaves()>& body, Where where);
+  /// Takes back the last thing of this path.
+  void take_back(std::size_t length);
+  std::size_t length() const { return path_.size(); }
   /// Runs the body of a scope that has ended again, for what it does to the host. Gives what the body gives.
   Leaves follow(const InnerScope& known, std::map<Reading, ValueId> hoisted, const std::function<Leaves()>& body,
                 Where where);
@@ -120,6 +130,12 @@ class ForkScope {
   bool decide(ValueId condition);
   ForkScope* outer() const { return outer_; }
   [[noreturn]] void did_something_else(Where where) const;
+
+  /// The nodes of a part of a path, those of forked scopes as their branches, those of loops as one. A branch that can
+  /// only raise belongs to a path that ends there; where host code caught what it raised, only what was recorded before
+  /// it happened.
+  static void flatten(const Path& path, std::size_t begin, std::size_t end, const std::exception_ptr& error,
+                      std::vector<ValueId>& out);
 
  private:
   struct VariableMark {

@@ -100,10 +100,7 @@ std::size_t bytes_of(const Graph& whole) {
     bytes += graph.nodes.size() * bytes_per_node;
     for (const Node& node : graph.nodes) {
       if (node.op == &constant_row) bytes += node.attributes.as<ConstantAttributes>().bytes.size();
-      if (node.op->kind != Kind::branch) continue;
-      const auto& branch = node.attributes.as<BranchAttributes>();
-      open.push_back(branch.yes.get());
-      open.push_back(branch.no.get());
+      for (const GraphPointer& child : children(node)) open.push_back(child.get());
     }
   }
   return bytes;

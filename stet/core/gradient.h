@@ -11,6 +11,8 @@
 
 namespace stet {
 
+class Graph;
+
 /// A gradient that is zero but for a block: what a slice gives back. Element i of `d` along an axis belongs to position
 /// begin + i * step.
 struct GradientBlock {
@@ -81,11 +83,20 @@ struct CoreOps {
   Tensor (*sum_to)(const Tensor& x, const Shape& shape);
   /// The sum of blocks in zeros of this shape.
   Tensor (*assembled)(const Shape& shape, std::vector<GradientBlock> blocks);
+  Tensor (*reshape)(const Tensor& x, const Shape& shape);
+  /// One element along the first axis.
+  Tensor (*element)(const Tensor& x, std::int64_t place);
+  /// Tensors of one type along a new first axis.
+  Tensor (*stack)(const std::vector<Tensor>& parts);
 };
 extern const CoreOps core_ops;  // defined in ops/
 
 /// The gradient of a branch: the same choice again, with the chosen child's gradient on either side.
 void branch_gradient(GradientCall& call);
+/// The gradient of a loop: a loop in the opposite order.
+void loop_gradient(GradientCall& call);
+/// By input of a child graph: whether a result that is asked for is computed from it, by way of floating values.
+std::vector<bool> inputs_reached(const Graph& child, const std::vector<bool>& asked);
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
 void map_gradient(GradientCall& call);
 

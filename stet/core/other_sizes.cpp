@@ -20,11 +20,8 @@ void add_conditions(const Graph& graph, int symbols, std::vector<Fact>& out) {
     out.push_back(fact);
   };
   for (const SizeCheck& check : graph.checks) add(check.fact);
-  for (const Node& node : graph.nodes) {
-    if (node.op->kind != Kind::branch) continue;
-    const auto& branch = node.attributes.as<BranchAttributes>();
-    for (const GraphPointer& child : {branch.yes, branch.no}) add_conditions(*child, symbols, out);
-  }
+  for (const Node& node : graph.nodes)
+    for (const GraphPointer& child : children(node)) add_conditions(*child, symbols, out);
 }
 
 class Search {

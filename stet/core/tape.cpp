@@ -98,7 +98,8 @@ void propagate(const GradientTape::State& tape, const TapeRecord& record, std::v
     gradients.add(record.inputs[attached ? 1 : 0], ds[0]);
     return;
   }
-  if (!record.op->gradient && record.op->kind != Kind::map && record.op->kind != Kind::branch)
+  if (!record.op->gradient && record.op->kind != Kind::map && record.op->kind != Kind::branch &&
+      record.op->kind != Kind::loop)
     throw UserError(error_text(text("gradient: ", record.op->name, " has no gradient"), frame_where(),
                                "leave it out of what the target is computed from, or take its result as a constant"));
   std::vector<bool> wanted;
@@ -109,6 +110,8 @@ void propagate(const GradientTape::State& tape, const TapeRecord& record, std::v
     record.op->gradient(call);
   else if (record.op->kind == Kind::branch)
     branch_gradient(call);
+  else if (record.op->kind == Kind::loop)
+    loop_gradient(call);
   else
     map_gradient(call);
   for (std::size_t i = 0; i < record.inputs.size(); ++i)

@@ -7,6 +7,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
@@ -355,11 +356,14 @@ Tensor Trace::write(const Variable& variable, const Tensor& value, Where where) 
 
 namespace {
 
+using GivenResults = std::function<std::optional<std::vector<Tensor>>(ValueId)>;
+
 /// Runs nodes through the door. `sizes` stands for the symbols.
 class Replay {
  public:
-  Replay(const Graph& graph, std::span<const Tensor> inputs, const std::vector<Dim>& sizes)
-      : graph_(graph), sizes_(sizes), values_(graph.nodes.size()) {
+  Replay(const Graph& graph, std::span<const Tensor> inputs, const std::vector<Dim>& sizes,
+         const GivenResults& given = {})
+      : graph_(graph), sizes_(sizes), given_(given), values_(graph.nodes.size()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) values_[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   }
 
@@ -368,19 +372,22 @@ class Replay {
     for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.nodes[id];
       if (node.op == &input_row || node.op == &need_row) continue;
+      if (given_ && take(static_cast<ValueId>(id), node)) continue;
       if (node.op == &alias_row)
         values_[id] = alias_of(node);
       else if (node.op == &part_row)
         values_[id] = tuples_.at(node.inputs[0])[static_cast<std::size_t>(node.attributes.as<PartAttributes>().number)];
       else if (node.op->kind == Kind::branch)
         run_branch(static_cast<ValueId>(id), node);
+      else if (node.op->kind == Kind::loop)
+        run_loop(static_cast<ValueId>(id), node);
       else if (node.results.size() > 1)
         run_tuple(static_cast<ValueId>(id), node);
       else
         values_[id] = value_of(node);
       if (node.op->kind == Kind::late && node.results.size() == 1) learn_sizes(node.type(), values_[id]);
     }
-    state_checks();
+    if (!given_) state_checks();
     std::vector<Tensor> out;
     for (ValueId id : graph_.results) out.push_back(at(id));
     return out;
@@ -403,6 +410,23 @@ class Replay {
           prove_by_form(here.fact.left, here.fact.relation, here.fact.right) != Proof::yes)
         trace->symbols().state(here);
     }
+  }
+
+  /// The node's results are given: tapes see it, and nothing runs.
+  bool take(ValueId id, const Node& node) {
+    std::optional<std::vector<Tensor>> results = given_(id);
+    if (!results) return false;
+    std::vector<Tensor> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(at(input));
+    Attributes attributes = node.attributes;
+    if (node.op == &map_row) {
+      MapAttributes map{node.attributes.as<MapAttributes>().body, {}};
+      attributes = Attributes(view_of(map));
+    }
+    tell_tapes(*node.op, std::move(inputs), attributes.view(), *results);
+    if (node.results.size() == 1) values_[static_cast<std::size_t>(id)] = (*results)[0];
+    tuples_[id] = std::move(*results);
+    return true;
   }
 
   const Tensor& at(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
@@ -477,8 +501,52 @@ class Replay {
     tuples_[id] = std::move(results);
   }
 
+  void run_loop(ValueId id, const Node& node) {
+    const auto& attributes = node.attributes.as<LoopAttributes>();
+    FlatLoop loop;
+    loop.name = node.label;
+    loop.where = node.where;
+    loop.count = attributes.count;
+    loop.reverse = attributes.reverse;
+    loop.recompute = attributes.recompute;
+    if (loop.count == LoopAttributes::by_size) loop.turns = attributes.turns.substitute(sizes_);
+    if (loop.count == LoopAttributes::by_value) loop.count_value = at(node.inputs[0]);
+    auto inputs = [&](int begin, int end) {
+      std::vector<Tensor> out;
+      for (int i = begin; i < end; ++i) out.push_back(at(node.inputs[static_cast<std::size_t>(i)]));
+      return out;
+    };
+    loop.carried = inputs(attributes.first_carried(), attributes.first_sequence());
+    loop.sequences = inputs(attributes.first_sequence(), attributes.first_captured());
+    const std::vector<Tensor> captured = inputs(attributes.first_captured(), static_cast<int>(node.inputs.size()));
+    auto run_child = [&](const Graph& child, std::span<const Tensor> carried, std::span<const Tensor> elements,
+                         const Tensor& place) {
+      std::vector<Tensor> given(carried.begin(), carried.end());
+      given.insert(given.end(), elements.begin(), elements.end());
+      given.push_back(place);
+      given.insert(given.end(), captured.begin(), captured.end());
+      return Replay(child, given, sizes_).run();
+    };
+    loop.body = [&](std::span<const Tensor> carried, std::span<const Tensor> elements, const Tensor& place) {
+      std::vector<Tensor> results = run_child(*attributes.body, carried, elements, place);
+      auto stacked = results.begin() + attributes.carried;
+      return FlatTurn{{results.begin(), stacked}, {stacked, results.end()}};
+    };
+    if (attributes.condition)
+      loop.condition = [&](std::span<const Tensor> carried, const Tensor& place) {
+        return run_child(*attributes.condition, carried, {}, place)[0];
+      };
+    FlatTurn end = run_flat_loop(loop);
+    std::vector<Tensor> results = std::move(end.carried);
+    results.insert(results.end(), end.stacked.begin(), end.stacked.end());
+    for (std::size_t r = 0; r < results.size(); ++r) learn_sizes(node.results[r], results[r]);
+    if (node.results.size() == 1) values_[static_cast<std::size_t>(id)] = results[0];
+    tuples_[id] = std::move(results);
+  }
+
   const Graph& graph_;
   std::vector<Dim> sizes_;
+  const GivenResults given_;
   std::vector<Tensor> values_;
   std::unordered_map<ValueId, std::vector<Tensor>> tuples_;
 };
@@ -496,6 +564,14 @@ std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
         sizes[static_cast<std::size_t>(*symbol)] = inputs[i].dim(axis);
   }
   return Replay(graph, inputs, sizes).run();
+}
+
+std::vector<Tensor> replay_with(const Graph& graph, std::span<const Tensor> inputs, const GivenResults& given) {
+  std::vector<Dim> sizes;
+  for (int i = 0; graph.scope && i < graph.scope->symbol_count(); ++i) sizes.push_back(graph.scope->symbol_at(i));
+  return Replay(
+             graph, inputs, sizes, given ? given : [](ValueId) { return std::nullopt; })
+      .run();
 }
 
 }  // namespace stet

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -70,6 +71,8 @@ class OpenScope;
 
 class ForkScope;  // fork.h
 struct InnerScope;
+struct FlatLoop;  // flat_loop.h
+struct FlatTurn;
 
 /// Values and tensors: a value of the graph is one tensor and the other way round, so that tapes, which tell tensors
 /// apart, and the graph speak of the same things. What is one value to a program and two to a tape (a Variable read
@@ -114,6 +117,12 @@ class Trace {
   Tensor tensor_of(ValueId id);
   /// Runs `body` as a fork scope: once for every path through its decisions about tensors. See fork.h.
   Leaves run_scope(const std::function<Leaves()>& body, Where where);
+  /// Records a loop: its body is run once. See flat_loop.h.
+  FlatTurn run_loop(const FlatLoop& loop);
+  /// Another loop with the inputs of this one that also stacks these values of its body. Gives their stacks; `turns`
+  /// receives their length.
+  std::vector<Tensor> stack_also(const LoopAttributes& loop, std::span<const Tensor> inputs,
+                                 const std::vector<ValueId>& values, Dim& turns);
   /// The outcome of a condition on the path that is being run.
   bool decide(const Tensor& condition);
   /// What was recorded, without what went into branches and what no result needs. Ends the recording.
@@ -147,6 +156,9 @@ class Trace {
  private:
   friend class ForkScope;
   friend class BranchBuilder;
+  friend class LoopRecorder;
+  /// What these nodes compute as a child graph; constants come along. Results may be inputs.
+  Graph closed(std::span<const ValueId> inputs, std::span<const ValueId> nodes, std::span<const ValueId> results) const;
   TracedVariable& state_of_variable(const Variable& variable);
   /// Every node goes through here: on the part of a path that is run again, it must be the node of the last time.
   ValueId append(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, Where where);
@@ -214,5 +226,9 @@ class OpenTrace {
 /// Runs a graph's nodes through the door, in order: how a traced function is replayed under a tape, or inside another
 /// trace. `inputs` are the graph's.
 std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs);
+/// The same in the trace that the graph is from, but `given` may have the results of a node: it is not run then, and
+/// tapes are told that it was.
+std::vector<Tensor> replay_with(const Graph& graph, std::span<const Tensor> inputs,
+                                const std::function<std::optional<std::vector<Tensor>>(ValueId)>& given);
 
 }  // namespace stet

@@ -161,7 +161,7 @@ class BoundKernel : public BoundStep {
     // What is overwritten has just been read: nothing is saved by storing around the cache.
     if (chunks_.count > 1 && !step.overwrites && streams(kernel, bindings, kept)) {
       code_.push_back(shared_code(kernel_code(kernel, {.checked = step.checked_, .nontemporal = true})));
-      function_ = reinterpret_cast<KernelFunction>(code_.back().get());
+      around_cache_ = reinterpret_cast<KernelFunction>(code_.back().get());
     }
   }
 
@@ -172,10 +172,17 @@ class BoundKernel : public BoundStep {
       run_blocks(buffers);
       return;
     }
-    launch(function_, buffers.data(), numbers_.data(), chunks_);
+    launch(around_cache_ && results_aligned(buffers) ? around_cache_ : function_, buffers.data(), numbers_.data(), chunks_);
   }
 
  private:
+  /// An element of a stacked result may begin anywhere.
+  bool results_aligned(const std::array<void*, most_buffers + 1>& buffers) const {
+    for (const Access* result : step_.kernel_.results())
+      if (reinterpret_cast<std::uintptr_t>(buffers[static_cast<std::size_t>(result->buffer)]) % 64 != 0) return false;
+    return true;
+  }
+
   static std::vector<std::int64_t> evaluated(const std::vector<Dim>& dims, const Bindings& bindings, int total) {
     std::vector<std::int64_t> out;
     for (const Dim& dim : dims) out.push_back(dim.evaluate(bindings));
@@ -305,7 +312,7 @@ class BoundKernel : public BoundStep {
   std::vector<std::int64_t> numbers_;
   std::vector<std::int64_t> extents_;  // of checks
   std::vector<Code> code_;             // variants that the step does not hold
-  KernelFunction function_ = nullptr;
+  KernelFunction function_ = nullptr, around_cache_ = nullptr;
   Chunking chunks_;
   // long reductions
   std::int64_t blocks_ = 1, block_length_ = 0, scratch_elements_ = 0;

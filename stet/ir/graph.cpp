@@ -40,6 +40,14 @@ constinit const OpDef alias_row{
 constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An expression at every position."};
 constinit const OpDef cond_row{
     .name = "cond", .kind = Kind::branch, .summary = "One of two bodies, chosen by a value."};
+constinit const OpDef loop_row{.name = "loop", .kind = Kind::loop, .summary = "A body, run again and again."};
+constinit const OpDef parameter_row{.name = "parameter",
+                                    .kind = Kind::structure,
+                                    .summary = "What a turn of a loop begins with.",
+                                    .infer = [](InferCall& call) {
+                                      const auto& parameter = call.attributes<ParameterAttributes>();
+                                      call.result(parameter.dtype, parameter.shape);
+                                    }};
 constinit const OpDef maps_row{.name = "maps", .kind = Kind::map, .summary = "Expressions at every position."};
 
 ValueId Graph::add(Node node) {
@@ -214,13 +222,7 @@ Graph without_aliases(const Graph& given) {
     }
     Node node = old;
     for (ValueId& input : node.inputs) input = to[static_cast<std::size_t>(input)];
-    if (node.op->kind == Kind::branch) {
-      BranchAttributes branch = node.attributes.as<BranchAttributes>();
-      for (GraphPointer* child : {&branch.yes, &branch.no})
-        *child = std::make_shared<const Graph>(without_aliases(**child));
-      node.attributes = Attributes(view_of(branch));
-    }
-    to.push_back(graph.add(std::move(node)));
+    to.push_back(graph.add(with_children(std::move(node), without_aliases)));
   }
   for (ValueId& id : graph.inputs) id = to[static_cast<std::size_t>(id)];
   for (ValueId& id : graph.results) id = to[static_cast<std::size_t>(id)];
@@ -230,21 +232,49 @@ Graph without_aliases(const Graph& given) {
 namespace attribute {
 
 std::string str(const GraphPointer& graph) {
+  if (!graph) return "none";
   std::string out = "{\n  ";
   for (char c : graph->str()) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
   return out + "}";
 }
 
 void map_dims(GraphPointer& graph, const std::function<Dim(const Dim&)>& f) {
-  graph = std::make_shared<const Graph>(stet::map_dims(*graph, f));
+  if (graph) graph = std::make_shared<const Graph>(stet::map_dims(*graph, f));
 }
 
 }  // namespace attribute
 
+std::vector<GraphPointer> children(const Node& node) {
+  if (node.op->kind == Kind::branch) {
+    const auto& branch = node.attributes.as<BranchAttributes>();
+    return {branch.yes, branch.no};
+  }
+  if (node.op->kind != Kind::loop) return {};
+  const auto& loop = node.attributes.as<LoopAttributes>();
+  if (loop.condition) return {loop.body, loop.condition};
+  return {loop.body};
+}
+
+Node with_children(Node node, const std::function<Graph(const Graph&)>& replace) {
+  auto replaced = [&](GraphPointer& child) {
+    if (child) child = std::make_shared<const Graph>(replace(*child));
+  };
+  if (node.op->kind == Kind::branch) {
+    BranchAttributes branch = node.attributes.as<BranchAttributes>();
+    replaced(branch.yes);
+    replaced(branch.no);
+    node.attributes = Attributes(view_of(branch));
+  } else if (node.op->kind == Kind::loop) {
+    LoopAttributes loop = node.attributes.as<LoopAttributes>();
+    replaced(loop.body);
+    replaced(loop.condition);
+    node.attributes = Attributes(view_of(loop));
+  }
+  return node;
+}
+
 bool has_effect(const Node& node) {
-  if (node.op->kind != Kind::branch) return false;
-  const auto& branch = node.attributes.as<BranchAttributes>();
-  for (const GraphPointer& child : {branch.yes, branch.no}) {
+  for (const GraphPointer& child : children(node)) {
     if (child->raises || !child->checks.empty()) return true;
     for (const Node& inner : child->nodes)
       if (has_effect(inner)) return true;
@@ -308,6 +338,44 @@ void verify_branch(const Node& node, const Graph& graph, const char* after,
   }
 }
 
+void verify_loop(const Node& node, const Graph& graph, const char* after,
+                 const std::function<void(bool, const char*)>& ensure) {
+  const auto& loop = node.attributes.as<LoopAttributes>();
+  ensure(loop.body != nullptr && (loop.condition != nullptr) == (loop.count == LoopAttributes::by_condition),
+         "a loop has a body, and a condition if it is counted by one");
+  ensure(loop.carried >= 0 && loop.sequences >= 0 && static_cast<int>(node.inputs.size()) >= loop.first_captured(),
+         "a loop has its inputs");
+  if (loop.count == LoopAttributes::by_value)
+    ensure(identical(graph.type(node.inputs[0]), {DType::i64, Shape()}), "a loop is counted by an i64 scalar");
+  std::vector<ValueType> given;
+  for (int i = loop.first_carried(); i < static_cast<int>(node.inputs.size()); ++i) {
+    if (i == loop.first_captured()) given.push_back({DType::i64, Shape()});
+    ValueType type = graph.type(node.inputs[static_cast<std::size_t>(i)]);
+    if (i >= loop.first_sequence() && i < loop.first_captured()) {
+      ensure(type.shape.rank() > 0 && identical(type.shape[0], loop.turns), "a sequence has an element for every turn");
+      type.shape = Shape(std::vector<Dim>(type.shape.begin() + 1, type.shape.end()));
+    }
+    given.push_back(std::move(type));
+  }
+  if (static_cast<int>(node.inputs.size()) == loop.first_captured()) given.push_back({DType::i64, Shape()});
+  for (const GraphPointer& child : children(node)) {
+    verify(*child, after);
+    ensure(child->inputs.size() == given.size(), "a loop's inputs are its children's");
+    for (std::size_t i = 0; i < given.size(); ++i)
+      ensure(identical(child->type(child->inputs[i]), given[i]), "with the same types");
+  }
+  if (loop.condition)
+    ensure(loop.condition->raises || (loop.condition->results.size() == 1 &&
+                                      loop.condition->type(loop.condition->results[0]).dtype == DType::bool_),
+           "a condition gives a bool");
+  ensure(loop.body->raises || loop.body->results.size() == node.results.size(), "a loop's results are its body's");
+  for (std::size_t r = 0; r < node.results.size() && !loop.body->raises; ++r) {
+    const ValueType &inner = loop.body->type(loop.body->results[r]), &outer = node.results[r];
+    bool stacked = static_cast<int>(r) >= loop.carried;
+    ensure(inner.dtype == outer.dtype && inner.shape.rank() + stacked == outer.shape.rank(), "of the same types");
+  }
+}
+
 void verify_updates(const Graph& graph, const char* after) {
   std::vector<bool> replaced(graph.inputs.size(), false), used(graph.results.size(), false);
   for (const Update& update : graph.updates) {
@@ -350,6 +418,7 @@ void verify(const Graph& graph, const char* after) {
       ensure(identical(node.type(), tuple.results[static_cast<std::size_t>(number)]), "part() has its type");
     }
     if (node.op->kind == Kind::branch) verify_branch(node, graph, after, ensure);
+    if (node.op->kind == Kind::loop) verify_loop(node, graph, after, ensure);
     if (node.op == &input_row) {
       int number = node.attributes.as<InputAttributes>().number;
       ensure(number >= 0 && number < static_cast<int>(graph.inputs.size()) &&

@@ -9,6 +9,7 @@
 //   map         attributes: MapAttributes. result[i…] = body(operand_k[axis_map_k(i…)]…, i…)
 //   maps        attributes: MapsAttributes. A tuple of maps over one list of operands and one iteration space
 //   branch      attributes: BranchAttributes. The results of one child graph, chosen by input 0
+//   loop        attributes: LoopAttributes. What a child graph gives in the end, run again and again
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
 // are conditions on sizes that are tested when sizes are known. `updates` say which results are the next value of state
@@ -81,7 +82,7 @@ Graph substitute(const Graph&, std::span<const Dim> replacements);
 Graph map_dims(const Graph&, const std::function<Dim(const Dim&)>&);
 /// Every alias replaced by what it stands for, in children too.
 Graph without_aliases(const Graph&);
-/// Running the node matters even if nobody uses its results: a branch that may raise.
+/// Running the node matters even if nobody uses its results: a branch or a loop that may raise.
 bool has_effect(const Node&);
 /// Who uses each value: node numbers, with the graph's results as user -1.
 std::vector<std::vector<int>> users(const Graph&);
@@ -163,6 +164,44 @@ struct BranchAttributes {
   STET_ATTRIBUTES(yes, no)
 };
 
+/// A child graph that is run in turns. The node's inputs are [the count,] carried…, sequences…, captured…; its results
+/// are carried…, stacked…. A turn takes the carried values as the last one left them and one element along the first
+/// axis of every sequence; what it gives beside the next carried values is an element of a stacked result, at the
+/// turn's place along its first axis.
+struct LoopAttributes {
+  enum Count : std::uint8_t {
+    by_size,       // `turns` turns
+    by_value,      // as many as input 0, an i64 scalar, says; none if it is negative
+    by_condition,  // as long as `condition` gives true before a turn
+  };
+  /// carried…, elements…, the turn's place (an i64 scalar), captured… -> carried…, elements of stacked results…
+  GraphPointer body;
+  GraphPointer condition;  // by_condition, else null: the same inputs -> a bool scalar
+  Count count = by_size;
+  /// Turns. Where they are not counted by a size: a late symbol if results are stacked, else 0.
+  Dim turns = 0;
+  int carried = 0, sequences = 0;
+  bool reverse = false;    // places run from the last to the first
+  bool recompute = false;  // the gradient keeps what a turn begins with, and runs it again for the rest
+  STET_ATTRIBUTES(body, condition, count, turns, carried, sequences, reverse, recompute)
+  /// Loops of one origin over the same inputs do the same turns; one may stack more results than another. -1: of none.
+  int origin = -1;
+
+  int first_carried() const { return count == by_value ? 1 : 0; }
+  int first_sequence() const { return first_carried() + carried; }
+  int first_captured() const { return first_sequence() + sequences; }
+  /// Among the inputs of the children.
+  int turn_input() const { return carried + sequences; }
+};
+
+/// An input of a child graph in the making: what stands for it until the child is closed.
+struct ParameterAttributes {
+  int number = 0;
+  DType dtype = DType::f32;
+  Shape shape;
+  STET_ATTRIBUTES(number, dtype, shape)
+};
+
 /// Another value with the elements of input 0: values tell apart what tapes tell apart. A program knows none of them
 /// (without_aliases); a trace that is replayed under a tape does.
 struct AliasAttributes {
@@ -179,8 +218,15 @@ struct AliasAttributes {
 };
 
 /// The rows of kind structure, and the rows of maps that have no row of their own (derivatives, fused chains).
-extern const OpDef input_row, constant_row, part_row, size_row, need_row, alias_row, map_row, maps_row;
+extern const OpDef input_row, constant_row, part_row, size_row, need_row, alias_row, parameter_row, map_row, maps_row;
 /// The one row of kind branch.
 extern const OpDef cond_row;
+/// The one row of kind loop.
+extern const OpDef loop_row;
+
+/// The child graphs of a node, all that it has.
+std::vector<GraphPointer> children(const Node&);
+/// The node with its children replaced.
+Node with_children(Node, const std::function<Graph(const Graph&)>& replace);
 
 }  // namespace stet

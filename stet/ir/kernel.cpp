@@ -30,7 +30,8 @@ void for_each_dim(const Kernel& kernel, const std::function<void(const Dim&)>& f
   for (const Access* result : kernel.results()) for_each_dim(*result, f);
 }
 
-/// 0, 1 and -1 are part of a kernel's structure (a broadcast, a unit stride, one backwards); every other Dim is a number.
+/// 0, 1 and -1 are part of a kernel's structure (a broadcast, a unit stride, one backwards); every other Dim is a
+/// number.
 bool is_structural(const Dim& dim) { return dim.is_constant() && dim.constant() >= -1 && dim.constant() <= 1; }
 
 /// Prints Dims as the numbers they become, so that the text is equal for kernels that can share code.

@@ -9,7 +9,7 @@ namespace stet {
 
 const char* name(Kind kind) {
   static constexpr const char* names[] = {"structure", "map",  "reduce", "layout", "index",  "contract", "window",
-                                          "scan",      "sort", "random", "late",   "branch", "linalg"};
+                                          "scan",      "sort", "random", "late",   "branch", "loop",     "linalg"};
   return names[static_cast<int>(kind)];
 }
 

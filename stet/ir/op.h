@@ -29,6 +29,7 @@ enum class Kind : std::uint8_t {
   random,     // a map of the position and a counter
   late,       // the result's size depends on values
   branch,     // one of two child graphs, chosen by a value
+  loop,       // a child graph, run again and again
   linalg,     // matrices factorised and solved with
 };
 const char* name(Kind);

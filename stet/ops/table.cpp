@@ -12,7 +12,10 @@ constinit const CoreOps core_ops{.add = add,
                                  .cast = cast,
                                  .broadcast_to = broadcast_to,
                                  .sum_to = sum_to,
-                                 .assembled = assembled};
+                                 .assembled = assembled,
+                                 .reshape = [](const Tensor& x, const Shape& shape) { return reshape(x, shape); },
+                                 .element = [](const Tensor& x, std::int64_t place) { return x[place]; },
+                                 .stack = [](const std::vector<Tensor>& parts) { return stack(parts); }};
 
 std::vector<const OpDef*> all_rows() {
   std::vector<const OpDef*> out;

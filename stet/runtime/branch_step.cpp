@@ -5,22 +5,15 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
+#include "stet/runtime/scalar_memory.h"
 
 namespace stet {
 namespace {
 
-/// A scalar in a program's memory, as the host sees it.
-template <class T>
-T read(Device& device, const void* from) {
-  if (device.is_host()) return *static_cast<const T*>(from);
-  T value{};
-  device.copy_out(&value, from, sizeof value);
-  return value;
-}
 void write(Device& device, void* to, std::int64_t value) { device.copy_in(to, &value, sizeof value); }
 
 bool chosen(Device& device, void* const* table, int condition) {
-  return read<unsigned char>(device, table[condition]) != 0;
+  return read_scalar<unsigned char>(device, table[condition]) != 0;
 }
 
 /// A program bound to its sizes, or what is wrong with them.

@@ -198,11 +198,19 @@ void BoundProgram::run(void* const* inputs, Buffer* results) const {
     if (!results[r]) results[r] = program_->device->allocate(result_bytes_[r]);
     memory[r] = results[r].data();
   }
-  run_table(inputs, memory.data());
+  run_table(inputs, memory.data(), make_arena());
+}
+
+Buffer BoundProgram::make_arena() const {
+  return arena_bytes_ > 0 ? program_->device->allocate(arena_bytes_) : Buffer();
 }
 
 void BoundProgram::run_into(void* const* inputs, void* const* results) const {
-  if (!has_late_sizes()) return run_table(inputs, results);
+  run_into(inputs, results, make_arena());
+}
+
+void BoundProgram::run_into(void* const* inputs, void* const* results, const Buffer& arena) const {
+  if (!has_late_sizes()) return run_table(inputs, results, arena);
   std::vector<Buffer> buffers(program_->results.size());
   std::vector<std::vector<std::int64_t>> sizes;
   run_late(inputs, buffers.data(), sizes);
@@ -213,7 +221,7 @@ void BoundProgram::run_into(void* const* inputs, void* const* results) const {
   }
 }
 
-void BoundProgram::run_table(void* const* inputs, void* const* results) const {
+void BoundProgram::run_table(void* const* inputs, void* const* results, const Buffer& arena) const {
   const Program& program = *program_;
   std::size_t count = program.buffers.size();
   ShortArray<void*, 24> storage(count);
@@ -221,8 +229,6 @@ void BoundProgram::run_table(void* const* inputs, void* const* results) const {
   std::size_t id = 0;
   for (; id < program.inputs.size(); ++id) table[id] = inputs[id];
   for (std::size_t r = 0; r < program.results.size(); ++r, ++id) table[id] = results[r];
-  Buffer arena;
-  if (arena_bytes_ > 0) arena = program.device->allocate(arena_bytes_);
   for (; id < count; ++id) {
     const ProgramBuffer& buffer = program.buffers[id];
     if (buffer.role == ProgramBuffer::constant)
@@ -255,8 +261,9 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
   std::size_t next_late = 0;
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = *program.steps[s];
-    for (int id : step.writes) provide(id);
-    step.bind(bindings)->run(table.data());
+    for (int id : step.writes)
+      if (!step.makes(id)) provide(id);
+    step.bind(bindings)->run_making(table.data(), owned.data());
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
       std::int64_t value = 0;

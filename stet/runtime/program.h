@@ -27,6 +27,11 @@ class BoundStep {
   virtual ~BoundStep() = default;
   /// `buffers` is the program's table. Throws Problem when a run-time check fails.
   virtual void run(void* const* buffers) const = 0;
+  /// Of a step that makes memory (Step::makes): the same, and what it made is put into `buffers` and `owned`.
+  virtual void run_making(void** buffers, Buffer* owned) const {
+    static_cast<void>(owned);
+    run(buffers);
+  }
 };
 
 class Step {
@@ -36,6 +41,12 @@ class Step {
   virtual std::string str() const = 0;
   /// Programs that it may run.
   virtual std::vector<class Program*> children() const { return {}; }
+  /// It allocates this buffer, which it writes, itself: only it learns how large that is. Such a program has late
+  /// sizes.
+  virtual bool makes(int buffer) const {
+    static_cast<void>(buffer);
+    return false;
+  }
   /// May run() throw: a check, memory that it allocates? Not counting checked mode, which finds errors of ours.
   virtual bool may_throw() const { return true; }
   /// Every element that it reads of buffer `from` is the one it writes of `to` at that moment, and it reads all it
@@ -126,6 +137,10 @@ class BoundProgram {
   /// The same with all results in memory of the caller's, fresh or as above; of a program with late sizes, memory of
   /// the size that they turn out to have.
   void run_into(void* const* inputs, void* const* results) const;
+  /// The same for a program that is run again and again: `arena` is what make_arena() gave.
+  void run_into(void* const* inputs, void* const* results, const Buffer& arena) const;
+  Buffer make_arena() const;
+  std::size_t input_count() const { return program_->inputs.size(); }
   /// The same for programs with late sizes, which also tell the results' sizes; all of `results` come in empty.
   void run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const;
 
@@ -133,7 +148,7 @@ class BoundProgram {
 
  private:
   friend class Program;
-  void run_table(void* const* inputs, void* const* results) const;
+  void run_table(void* const* inputs, void* const* results, const Buffer& arena) const;
 
   std::shared_ptr<const Program> program_;
   Bindings bindings_;
