@@ -89,19 +89,6 @@ struct Needs {
   std::vector<bool> inputs;   // of the body
 };
 
-/// Nodes of a child that its results `asked` for are made of, and those that do something.
-std::vector<bool> needed_nodes(const Graph& child, const std::vector<bool>& asked) {
-  std::vector<bool> needed(child.nodes.size(), false);
-  for (std::size_t r = 0; r < child.results.size(); ++r)
-    if (asked[r]) needed[static_cast<std::size_t>(child.results[r])] = true;
-  for (std::size_t id = child.nodes.size(); id-- > 0;) {
-    if (has_effect(child.nodes[id])) needed[id] = true;
-    if (!needed[id]) continue;
-    for (ValueId input : child.nodes[id].inputs) needed[static_cast<std::size_t>(input)] = true;
-  }
-  return needed;
-}
-
 Needs needs_of(const Node& node, const std::vector<bool>& used) {
   const LoopAttributes& loop = loop_of(node);
   Needs out{used, std::vector<bool>(loop.body->inputs.size(), false)};

@@ -46,6 +46,9 @@ class Rebuild {
   std::vector<ValueId> to_;
 };
 
+/// By node: a result that is asked for is made of it, somebody needs a size that it finds out, or running it matters.
+std::vector<bool> needed_nodes(const Graph& graph, const std::vector<bool>& asked);
+
 /// Every loop walks its own axis of the operand: element for element.
 inline bool is_identity(const AxisMap& axes) {
   for (int axis = 0; axis < axes.rank; ++axis)

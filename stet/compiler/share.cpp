@@ -66,10 +66,10 @@ Graph share_common(const Graph& old) {
   return to.finish();
 }
 
-Graph drop_dead(const Graph& old) {
+std::vector<bool> needed_nodes(const Graph& old, const std::vector<bool>& asked) {
   std::vector<bool> needed(old.nodes.size(), false);
-  for (ValueId id : old.results) needed[static_cast<std::size_t>(id)] = true;
-  for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
+  for (std::size_t r = 0; r < old.results.size(); ++r)
+    if (asked[r]) needed[static_cast<std::size_t>(old.results[r])] = true;
   for (std::size_t id = 0; id < old.nodes.size(); ++id)
     if (has_effect(old.nodes[id])) needed[id] = true;
   std::unordered_set<int> sizes;  // symbols that needed nodes need, and what is checked whether it is used or not
@@ -80,11 +80,18 @@ Graph drop_dead(const Graph& old) {
     const Node& node = old.nodes[id];
     // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
     if (node.op->kind == Kind::late || !children(node).empty())
-      for (int symbol : symbols_of(node)) needed[id] = needed[id] || sizes.contains(symbol);
+      for (int symbol : symbols_of(node))
+        needed[id] = needed[id] || (sizes.contains(symbol) && !old.scope->symbol_hint(symbol));
     if (!needed[id]) continue;
     for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;
     for (int symbol : needed_symbols(node)) sizes.insert(symbol);
   }
+  return needed;
+}
+
+Graph drop_dead(const Graph& old) {
+  std::vector<bool> needed = needed_nodes(old, std::vector<bool>(old.results.size(), true));
+  for (ValueId id : old.inputs) needed[static_cast<std::size_t>(id)] = true;  // arguments keep their places
   Rebuild to(old);
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id)
     if (needed[static_cast<std::size_t>(id)]) to.copy(id);
