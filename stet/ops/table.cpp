@@ -11,6 +11,7 @@ constinit const CoreOps core_ops{.add = add,
                                  .subtract = subtract,
                                  .cast = cast,
                                  .broadcast_to = broadcast_to,
+                                 .reshape = reshape,
                                  .sum_to = sum_to,
                                  .assembled = assembled};
 
