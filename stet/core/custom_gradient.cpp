@@ -277,8 +277,12 @@ class RecordedBackward {
       ValueId id = trace_.lift(placeholder, {});
       to_[id] = child_->add_input(graph.type(id));
     }
+    // By these placeholders alone: a way back may be recorded inside of another.
     inside_.assign(graph.nodes.size(), false);
-    for (std::size_t id = 0; id < graph.nodes.size(); ++id) inside_[id] = is_void(graph.nodes[id], inside_);
+    for (const auto& [id, input] : to_) inside_[static_cast<std::size_t>(id)] = true;
+    for (std::size_t id = 0; id < graph.nodes.size(); ++id)
+      for (ValueId input : graph.nodes[id].inputs)
+        if (inside_[static_cast<std::size_t>(input)]) inside_[id] = true;
     std::vector<ValueId> results;
     for (const Tensor& gradient : gradients_)
       if (gradient.defined()) results.push_back(trace_.lift(gradient, {}));

@@ -95,6 +95,9 @@ MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
     MapDerivatives::Slope plain{{}, false, {}};
     if (is_floating(body.dtype()) && is_floating(types[static_cast<std::size_t>(i)])) {
       plain.value = derivative(body, i);
+      Expr bare = plain.value;
+      while (bare.is(Primitive::cast) && !bare->custom_derivative) bare = bare->arguments[0];
+      if (bare.constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
       plain.reads = operands_of(plain.value, static_cast<std::size_t>(count) + 1);
       for (Expr part : topological(plain.value))
         plain.may_be_infinite = plain.may_be_infinite || gives_infinities(part->primitive);

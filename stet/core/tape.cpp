@@ -94,7 +94,11 @@ void close_tape(GradientTape& tape) {
   tapes.erase(std::remove(tapes.begin(), tapes.end(), &tape.state()), tapes.end());
 }
 
-GradientTape::Stopped::Stopped(GradientTape& tape) : tape_(tape) { ++tape_.state_->stopped; }
+GradientTape::Stopped::Stopped(GradientTape& tape) : tape_(tape) {
+  ++tape_.state_->stopped;
+  // On one side of a decision it is refused, as watching is: the tape sees both sides as one op.
+  if (current_trace()) tape_.state_->watched.push_back({});
+}
 GradientTape::Stopped::~Stopped() { --tape_.state_->stopped; }
 
 void GradientTape::reset() {
@@ -122,6 +126,11 @@ void GradientTape::watch(const Variable& variable, Where where) {
                                     "of ", variable.dtype(), variable.shape(), " has no gradient"),
                                where, "only floating Variables have one"));
   if (state_->variables.insert(variable.id()).second) state_->watched.push_back({0, variable.id()});
+}
+
+void GradientTape::watch(std::initializer_list<Source> sources, Where where) {
+  for (const Source& source : sources)
+    source.variable.defined() ? watch(source.variable, where) : watch(source.tensor, where);
 }
 
 void GradientTape::watch_leaves(const Leaves& leaves, Where where) {
@@ -227,6 +236,7 @@ void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesVie
   for (std::size_t i = 0; i < visible_tapes().size(); ++i) {
     GradientTape::State& tape = *visible_tapes()[i];
     if (!tape.recording() || tape.notes_readings_only) continue;
+    if (op.kind == Kind::branch && tape.was_stopped) continue;
     if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape.tracks(t); }))
       add_record(tape, op, inputs, attributes, outputs);
   }
@@ -257,6 +267,7 @@ void return_tapes_to(const std::vector<TapeMark>& marks) {
     tape.watched.resize(mark.watched);
     tape.reads.erase(tape.reads.begin() + static_cast<std::ptrdiff_t>(mark.reads), tape.reads.end());
     tape.spent = mark.spent;
+    tape.was_stopped = !mark.recording;
   }
 }
 
@@ -288,7 +299,8 @@ Tensor attached_to(const Tensor& value, const Tensor& reading) {
 
 Tensor reading_of(const Tensor& held, std::uint64_t variable, bool trainable) {
   Trace* trace = current_trace();
-  Tensor own = trace ? trace->read_value(trace->lift(held, {}), variable, trainable) : new_view(held);
+  const bool followed = trainable || tapes_follow_variable(variable, false);
+  Tensor own = trace ? trace->read_value(trace->lift(held, {}), variable, followed) : new_view(held);
   note_reading(own, variable, trainable);
   return own;
 }

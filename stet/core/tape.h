@@ -139,6 +139,7 @@ class STET_API GradientTape {
   void watch(const Tensor& tensor, Where where = Where::here());
   /// From here on, readings of the Variable are recorded, whether it is trainable or not.
   void watch(const Variable& variable, Where where = Where::here());
+  void watch(std::initializer_list<Source> sources, Where where = Where::here());
   /// All tensors and Variables of a structure.
   template <structure::Known T>
   void watch(const T& nest, Where where = Where::here()) {

@@ -33,11 +33,12 @@ struct GradientTape::State {
   bool notes_readings_only = false;  // see ReadingNotes
   bool spent = false;                // has given its gradients
   int stopped = 0;                   // by how many that are alive
+  bool was_stopped = false;          // where it was returned to last: a branch that began there is not for it
   std::uint64_t resets = 0;
   std::vector<TapeRecord> records;
   std::unordered_set<std::uint64_t> tracked;  // depend on something watched
   struct Watched {
-    std::uint64_t tensor = 0, variable = 0;  // one of them
+    std::uint64_t tensor = 0, variable = 0;  // one of them; none where recording was stopped in a trace
   };
   std::vector<Watched> watched;
   std::unordered_set<std::uint64_t> variables;  // watched ones
