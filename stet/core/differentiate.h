@@ -38,8 +38,25 @@ STET_API Leaves run_recomputed(const Leaves& leaves, const HostBody& f, Where wh
 
 // --- types of callables
 
+/// A signature without the caller's line, which our own callables take last.
+template <class R, class Kept, class... Rest>
+struct WithoutWhere;
+template <class R, class... Kept>
+struct WithoutWhere<R, std::tuple<Kept...>> {
+  using type = R(Kept...);
+};
+template <class R, class... Kept>
+struct WithoutWhere<R, std::tuple<Kept...>, Where> {
+  using type = R(Kept...);
+};
+template <class R, class... Kept, class Next, class... Rest>
+struct WithoutWhere<R, std::tuple<Kept...>, Next, Rest...> : WithoutWhere<R, std::tuple<Kept..., Next>, Rest...> {};
+template <class Signature>
+struct PlainSignature;
+template <class R, class... A>
+struct PlainSignature<R(A...)> : WithoutWhere<R, std::tuple<>, A...> {};
 template <class F>
-using SignatureOf = typename CallSignature<std::decay_t<F>>::type;
+using SignatureOf = typename PlainSignature<typename CallSignature<std::decay_t<F>>::type>::type;
 
 template <class Signature>
 struct Call;

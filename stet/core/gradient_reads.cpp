@@ -49,19 +49,26 @@ class Probe {
         },
         {});
     graph_ = trace_.finished();
+    used_ = users(graph_);
   }
 
   GradientReads reads() const {
-    GradientReads out{std::vector<bool>(inputs_.size(), false), std::vector<bool>(outputs_.size(), false)};
-    std::vector<std::vector<int>> used = users(graph_);
-    auto is_used = [&](std::size_t number) { return !used[static_cast<std::size_t>(graph_.inputs[number])].empty(); };
-    for (std::size_t i = 0; i < inputs_.size(); ++i) out.inputs[i] = floating(inputs_[i]) && is_used(i);
+    GradientReads out;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) out.inputs.push_back(floating(inputs_[i]) && is_used(i));
     for (std::size_t r = 0; r < outputs_.size(); ++r)
-      out.outputs[r] = floating(outputs_[r]) && is_used(inputs_.size() + r);
+      out.outputs.push_back(floating(outputs_[r]) && is_used(inputs_.size() + r));
     return out;
+  }
+  /// Positions too, which say what a row chose.
+  bool reads_results() const {
+    for (std::size_t r = 0; r < outputs_.size(); ++r)
+      if (is_used(inputs_.size() + r)) return true;
+    return false;
   }
 
  private:
+  bool is_used(std::size_t number) const { return !used_[static_cast<std::size_t>(graph_.inputs[number])].empty(); }
+
   Tensor argument(const Tensor& tensor) {
     const TensorNode& node = *tensor.node();
     Shape shape;
@@ -85,6 +92,7 @@ class Probe {
   Trace trace_;
   std::vector<Tensor> inputs_, outputs_;
   Graph graph_;
+  std::vector<std::vector<int>> used_;
 };
 
 /// Rows of these kinds compute sums of products of their operands' elements, if their gradients read nothing else.
@@ -97,13 +105,11 @@ GradientReads reads_of_row(const OpDef& op, std::span<const Tensor> inputs, cons
                            std::span<const Tensor> outputs, const std::vector<bool>& wanted) {
   GradientReads out;
   try {
-    out = Probe(op, inputs, attributes, outputs, wanted).reads();
-    if (!may_be_linear(op.kind)) return out;
-    auto reads_none = [](const std::vector<bool>& reads) {
-      return std::find(reads.begin(), reads.end(), true) == reads.end();
-    };
-    out.together = reads_none(out.inputs) && reads_none(out.outputs);
-    out.multilinear = reads_none(out.outputs);
+    Probe probe(op, inputs, attributes, outputs, wanted);
+    out = probe.reads();
+    if (!may_be_linear(op.kind) || probe.reads_results()) return out;
+    out.together = std::find(out.inputs.begin(), out.inputs.end(), true) == out.inputs.end();
+    out.multilinear = true;
     for (std::size_t i = 0; out.multilinear && !out.together && i < inputs.size(); ++i) {
       if (!wanted[i] || !floating(inputs[i])) continue;
       std::vector<bool> alone(inputs.size(), false);
