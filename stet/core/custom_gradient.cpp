@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -384,24 +385,26 @@ std::vector<Tensor> argument_tensors(const Leaves& leaves) {
   return out;
 }
 
-void check_gradients(const std::vector<Tensor>& gradients, const std::vector<Tensor>& arguments, Where where) {
+void check_gradients(const std::vector<Tensor>& gradients, const std::vector<std::optional<ValueType>>& arguments,
+                     Where where) {
   if (gradients.size() != arguments.size())
     throw UserError(error_text(text("custom_gradient: the backward function gives ", gradients.size(),
                                     gradients.size() == 1 ? " gradient" : " gradients", " for ", arguments.size(),
                                     arguments.size() == 1 ? " argument" : " arguments"),
                                where, "return one for every tensor and Variable of the arguments, undefined for none"));
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Tensor &d = gradients[i], &x = arguments[i];
+    const Tensor& d = gradients[i];
     if (!d.defined()) continue;
-    bool fits = x.defined() && d.dtype() == x.dtype() && d.rank() == x.rank();
-    for (int axis = 0; fits && axis < x.rank(); ++axis) try {
-        fits = require(d.dim(axis), Relation::equal, x.dim(axis), {"custom_gradient", "size of a gradient", where});
+    const std::optional<ValueType>& x = arguments[i];
+    bool fits = x && d.dtype() == x->dtype && d.rank() == x->shape.rank();
+    for (int axis = 0; fits && axis < d.rank(); ++axis) try {
+        fits = require(d.dim(axis), Relation::equal, x->shape[axis], {"custom_gradient", "size of a gradient", where});
       } catch (const Problem&) {
         fits = false;
       }
     if (!fits)
       throw UserError(error_text(text("custom_gradient: the backward function gives ", type_text(d), " for argument ", i,
-                                      " of ", type_text(x)),
+                                      " of ", x ? x->str() : std::string("undefined")),
                                  where, "a gradient has the dtype and the shape of what it belongs to"));
   }
 }
@@ -453,13 +456,16 @@ Leaves inside::run_with_gradient(const Leaves& leaves, const CustomFunction& f, 
   refuse_captured(before, leaves, arguments, where);
   // The one tape that records does not see its own way back.
   if (!trace && recording_tapes() == 1) return_tapes_to(before);
-  std::vector<Tensor> defined = arguments;
+  std::vector<std::optional<ValueType>> types;
+  for (const Tensor& argument : arguments)
+    types.push_back(argument.defined() ? std::optional(ValueType{argument.dtype(), argument.shape()}) : std::nullopt);
+  std::vector<Tensor> defined = std::move(arguments);
   std::erase_if(defined, [](const Tensor& t) { return !t.defined(); });
-  auto checked = [backward, arguments, where](const std::vector<Tensor>& ds) {
+  auto checked = [backward, types, where](const std::vector<Tensor>& ds) {
     std::vector<Tensor> gradients = (*backward)(ds), out;
-    check_gradients(gradients, arguments, where);
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-      if (arguments[i].defined()) out.push_back(gradients[i]);
+    check_gradients(gradients, types, where);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      if (types[i]) out.push_back(gradients[i]);
     return out;
   };
   return with_floating(value, attached_values(floating_of(value), defined, checked, where));

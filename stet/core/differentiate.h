@@ -232,11 +232,15 @@ class CustomGradient<std::pair<Value, Back>(A...)> {
     std::pair<Value, Back> both = std::apply(f, std::move(arguments));
     ValueAndBackward out;
     structure::Of<Value>::write(both.first, out.value);
-    out.backward = [back = std::move(both.second), form = out.value](const std::vector<Tensor>& ds) mutable {
+    std::vector<bool> has_gradient;
+    for (const Source& source : sources_of(out.value))
+      has_gradient.push_back(source.tensor.defined() && is_floating(source.tensor.dtype()));
+    // The form without its tensors: the value is not kept.
+    Leaves form = with_tensors(out.value, std::vector<Tensor>(has_gradient.size()));
+    out.backward = [back = std::move(both.second), form, has_gradient](const std::vector<Tensor>& ds) mutable {
       std::vector<Tensor> all;
       std::size_t next = 0;
-      for (const Source& source : sources_of(form))
-        all.push_back(source.tensor.defined() && is_floating(source.tensor.dtype()) ? ds[next++] : Tensor());
+      for (bool one : has_gradient) all.push_back(one ? ds[next++] : Tensor());
       Leaves filled = with_tensors(form, std::move(all));
       LeafReader in(filled);
       return gradients(back, structure::Of<GradientsOf<Value>>::read(in));

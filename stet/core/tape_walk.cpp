@@ -72,12 +72,30 @@ std::size_t behind(const TapeRecord& alias) {
   return alias.attributes.as<AliasAttributes>().kind == AliasAttributes::attached ? 1 : 0;
 }
 
+/// Under which number a tensor's gradient is summed up: of what was read from a Variable, the Variable's, so that a loop
+/// that reads it in every turn keeps one sum and not one for each turn. Unless the reading itself is asked for.
+class Sums {
+ public:
+  Sums(const GradientTape::State& tape, const std::unordered_set<std::uint64_t>& asked) {
+    for (const GradientTape::State::Reading& reading : tape.reads)
+      if (!asked.contains(reading.tensor)) variables_[reading.tensor] = of_variable(reading.variable);
+  }
+  static std::uint64_t of_variable(std::uint64_t variable) { return variable | std::uint64_t{1} << 63; }
+  std::uint64_t of(std::uint64_t tensor) const {
+    auto found = variables_.find(tensor);
+    return found == variables_.end() ? tensor : found->second;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::uint64_t> variables_;
+};
+
 /// One record backwards.
-void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds,
+void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds, const Sums& sums,
                Accumulator& gradients) {
   if (record.op == &alias_row) {
     const TapeValue& to = record.inputs[behind(record)];
-    if (tape.tracks(to)) gradients.add(to.identity, ds[0]);
+    if (tape.tracks(to)) gradients.add(sums.of(to.identity), ds[0]);
     return;
   }
   std::vector<bool> wanted;
@@ -85,10 +103,10 @@ void propagate(const GradientTape::State& tape, const TapeRecord& record, std::v
   const std::vector<Tensor> inputs = inputs_of(record);
   GradientCall call = call_gradient(record, inputs, std::move(ds), std::move(wanted));
   for (std::size_t i = 0; i < record.inputs.size(); ++i)
-    if (call.results()[i].defined()) gradients.add(record.inputs[i].identity, call.results()[i]);
+    if (call.results()[i].defined()) gradients.add(sums.of(record.inputs[i].identity), call.results()[i]);
   for (auto& [number, block] : call.blocks()) {
     auto at = static_cast<std::size_t>(number);
-    gradients.add(record.inputs[at].identity, inputs[at].shape(), std::move(block));
+    gradients.add(sums.of(record.inputs[at].identity), inputs[at].shape(), std::move(block));
   }
 }
 
@@ -111,6 +129,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const std::vector<TapeS
                               bool frees) {
   std::unordered_set<std::uint64_t> asked;
   for (const TapeSource& source : sources) asked.insert(source.tensor);
+  const Sums sums(tape, asked);
   for (std::size_t i = tape.records.size(); i-- > 0;) {
     TapeRecord taken;
     if (frees) {
@@ -124,23 +143,14 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const std::vector<TapeS
       ds.push_back(gradients.take(output.identity, asked.contains(output.identity)));
       any = any || ds.back().defined();
     }
-    if (any) propagate(tape, record, std::move(ds), gradients);
+    if (any) propagate(tape, record, std::move(ds), sums, gradients);
   }
-  std::unordered_map<std::uint64_t, Tensor> of_variable;
+  // A reading that is a target, or asked for, has a sum of its own.
   for (const GradientTape::State::Reading& reading : tape.reads)
-    if (Tensor d = gradients.find(reading.tensor); d.defined()) {
-      Tensor& sum = of_variable[reading.variable];
-      sum = sum.defined() ? core_ops.add(In(sum), In(d)) : d;
-    }
+    if (Tensor d = gradients.find(reading.tensor); d.defined()) gradients.add(Sums::of_variable(reading.variable), d);
   std::vector<Tensor> out;
-  for (const TapeSource& source : sources) {
-    if (source.variable != 0) {
-      auto found = of_variable.find(source.variable);
-      out.push_back(found == of_variable.end() ? Tensor() : found->second);
-    } else {
-      out.push_back(gradients.find(source.tensor));
-    }
-  }
+  for (const TapeSource& source : sources)
+    out.push_back(gradients.find(source.variable != 0 ? Sums::of_variable(source.variable) : source.tensor));
   return out;
 }
 
