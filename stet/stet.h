@@ -4,6 +4,7 @@
 #include "stet/base/dtype.h"
 #include "stet/base/error.h"
 #include "stet/base/shape.h"
+#include "stet/core/differentiate.h"
 #include "stet/core/dim_host.h"
 #include "stet/core/dlpack.h"
 #include "stet/core/function.h"

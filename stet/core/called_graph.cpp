@@ -15,6 +15,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
+#include "stet/core/variable_notes.h"
 
 namespace stet {
 
@@ -91,8 +92,13 @@ class Cut {
     out.scope = joint_.scope;
     std::unordered_map<ValueId, ValueId> to;
     add_inputs(out, to, false);
-    for (std::size_t id = 0; id < joint_.nodes.size(); ++id)
-      if (in_forward_[id]) copy(out, to, static_cast<ValueId>(id));
+    for (std::size_t id = 0; id < joint_.nodes.size(); ++id) {
+      if (!in_forward_[id]) continue;
+      if (joint_.nodes[id].op == &alias_row)
+        to[static_cast<ValueId>(id)] = to.at(joint_.nodes[id].inputs[0]);
+      else
+        copy(out, to, static_cast<ValueId>(id));
+    }
     for (std::size_t r = 0; r < forward_results_; ++r) out.results.push_back(to.at(joint_.results[r]));
     for (ValueId id : kept_) out.results.push_back(to.at(id));
     out.checks = joint_.checks;
@@ -168,7 +174,9 @@ class Cut {
       open.pop_back();
       if (in_forward_[static_cast<std::size_t>(id)] || node(id).op == &input_row) continue;
       in_forward_[static_cast<std::size_t>(id)] = true;
-      open.insert(open.end(), node(id).inputs.begin(), node(id).inputs.end());
+      // Programs know no aliases: what else one refers to is the tapes' business.
+      const std::vector<ValueId>& inputs = node(id).inputs;
+      open.insert(open.end(), inputs.begin(), node(id).op == &alias_row ? inputs.begin() + 1 : inputs.end());
     }
     // The parts of a tuple are where the tuple is.
     for (std::size_t id = 0; id < joint_.nodes.size(); ++id)
@@ -265,14 +273,14 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
     std::vector<Tensor> arguments = trace_arguments(trace, graph, inputs);
     trace.run_scope(
         [&] {
-          GradientTape tape;
+          GradientTape tape({.watch_variables = false});
           std::vector<Source> sources;
           std::vector<Tensor> values = arguments;
           for (std::size_t i = 0; i < values.size(); ++i) {
             bool is_variable = i < variables.size() && variables[i].defined();
             if (is_variable) trace.note_variable(variables[i].id(), values[i]);
             if (!followed[i]) continue;
-            if (!is_variable) tape.watch(values[i]);
+            is_variable ? tape.watch(variables[i]) : tape.watch(values[i]);
             sources.push_back(is_variable ? Source(variables[i]) : Source(values[i]));
             pair->gradient_of.push_back(static_cast<int>(i));
           }
@@ -398,10 +406,13 @@ void test_sizes(const Graph& graph, std::span<const Tensor> inputs) {
 
 std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   const std::size_t tapes = recording_tapes();
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (is_variable(i)) VariableNotes::note(variables_[i].id(), given[i]);
   // What is followed of a Variable is what the graph reads of it, not the memory that comes in.
   std::vector<bool> followed;
   for (std::size_t i = 0; i < given.size(); ++i)
-    followed.push_back(tapes > 0 && (is_variable(i) ? variables_[i].trainable() && is_floating(given[i].dtype())
+    followed.push_back(tapes > 0 && (is_variable(i) ? is_floating(given[i].dtype()) &&
+                                                          tapes_follow_variable(variables_[i].id(), variables_[i].trainable())
                                                     : tapes_following(given[i]) > 0));
   test_sizes(graph_, given);
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
@@ -424,7 +435,7 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   PairAttributes attributes{pair};
   std::vector<Tensor> known = given;
   for (std::size_t i = 0; i < known.size(); ++i)
-    if (followed[i] && is_variable(i)) known[i] = reading_of(known[i], variables_[i].id(), true);
+    if (followed[i] && is_variable(i)) known[i] = reading_of(known[i], variables_[i].id(), variables_[i].trainable());
   tell_tapes(called_graph_row, std::move(known), AttributesView{&pair_attributes, &attributes}, std::move(outputs));
   return results;
 }

@@ -1,7 +1,14 @@
 #include "stet/core/gradient.h"
 
+#include <limits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
 #include "stet/base/dim_inside.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/call.h"
+#include "stet/core/trace.h"
 #include "stet/ir/expr.h"
 #include "stet/ir/graph.h"
 
@@ -9,23 +16,178 @@ namespace stet {
 
 bool GradientCall::same_size(const Dim& a, const Dim& b) { return identical(a, b); }
 
-void map_gradient(GradientCall& call) {
-  std::vector<DType> types;
-  std::vector<In> operands;
-  for (int i = 0; i < call.input_count(); ++i) {
-    types.push_back(call.in(i).dtype());
-    operands.emplace_back(call.in(i), Where{});
+namespace {
+
+/// Expressions with the result instead of the body, in stated derivatives too.
+class WithResult {
+ public:
+  WithResult(Expr body, Expr result) {
+    // To all but derivatives, a stated derivative does nothing: either stands for the value.
+    for (known_.emplace(&*body, result); body->custom_derivative; known_.emplace(&*body, result))
+      body = body->arguments[0];
   }
-  operands.emplace_back(call.d(), Where{});
-  Expr body = call.op().body ? instantiate(call.op(), types).body : call.attributes<MapAttributes>().body;
-  if (!is_floating(body.dtype())) return;
+  Expr operator()(Expr e) {
+    if (!e.defined()) return e;
+    if (auto found = known_.find(&*e); found != known_.end()) return found->second;
+    Expr out = e;
+    if (e->custom_derivative) {
+      out = scalar::with_derivative((*this)(e->arguments[0]), (*this)(e->arguments[1]), (*this)(e->derivative));
+    } else if (e->argument_count > 0) {
+      Expr arguments[3];
+      for (int i = 0; i < e->argument_count; ++i) arguments[i] = (*this)(e->arguments[i]);
+      out = make(e->primitive, std::span<const Expr>(arguments, e->argument_count), e.dtype());
+    }
+    return known_.emplace(&*e, out).first->second;
+  }
+
+ private:
+  std::unordered_map<const ExprNode*, Expr> known_;
+};
+
+bool gives_infinities(Primitive primitive) {
+  switch (primitive) {
+    case Primitive::divide:
+    case Primitive::power:
+    case Primitive::sqrt:
+    case Primitive::exp:
+    case Primitive::exp2:
+    case Primitive::expm1:
+    case Primitive::log:
+    case Primitive::log2:
+    case Primitive::log10:
+    case Primitive::erfinv:
+    case Primitive::log_gamma:
+    case Primitive::digamma:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Which operands occur, in stated derivatives too: those are needed when it is differentiated again.
+std::vector<bool> operands_of(Expr root, std::size_t count) {
+  std::vector<bool> out(count, false);
+  std::unordered_set<const ExprNode*> seen;
+  std::vector<Expr> open{root};
+  while (!open.empty()) {
+    Expr e = open.back();
+    open.pop_back();
+    if (!e.defined() || !seen.insert(&*e).second) continue;
+    if (e.is(Primitive::operand)) out[static_cast<std::size_t>(e->number)] = true;
+    for (const Expr& argument : e->arguments) open.push_back(argument);
+    open.push_back(e->derivative);
+  }
+  return out;
+}
+
+MapDerivatives::Slope slope_by_result(const MapDerivatives::Slope& plain, Expr body, int operands) {
+  Expr out = WithResult(body, operand(operands, body.dtype()))(plain.value);
+  std::vector<bool> reads = operands_of(out, static_cast<std::size_t>(operands) + 1);
+  bool drops = false;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(operands); ++i) drops = drops || (plain.reads[i] && !reads[i]);
+  return drops ? MapDerivatives::Slope{out, plain.may_be_infinite, std::move(reads)} : plain;
+}
+
+MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
+  MapDerivatives out{body, {}, {}};
+  const int count = static_cast<int>(types.size());
+  for (int i = 0; i < count; ++i) {
+    MapDerivatives::Slope plain{{}, false, {}};
+    if (is_floating(body.dtype()) && is_floating(types[static_cast<std::size_t>(i)])) {
+      plain.value = derivative(body, i);
+      Expr bare = plain.value;
+      while (bare.is(Primitive::cast) && !bare->custom_derivative) bare = bare->arguments[0];
+      if (bare.constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
+      plain.reads = operands_of(plain.value, static_cast<std::size_t>(count) + 1);
+      for (Expr part : topological(plain.value))
+        plain.may_be_infinite = plain.may_be_infinite || gives_infinities(part->primitive);
+    }
+    out.plain.push_back(plain);
+    out.by_result.push_back(plain.value.defined() ? slope_by_result(plain, body, count) : plain);
+  }
+  return out;
+}
+
+struct MapKey {
+  const OpDef* op;
+  const ExprNode* body;  // of a map without a row
+  std::string types;
+  bool operator==(const MapKey&) const = default;
+};
+struct MapKeyHash {
+  std::size_t operator()(const MapKey& key) const {
+    return attribute::mix(attribute::mix(reinterpret_cast<std::size_t>(key.op), reinterpret_cast<std::size_t>(key.body)),
+                          std::hash<std::string>()(key.types));
+  }
+};
+struct KnownMaps {
+  std::unordered_map<MapKey, std::shared_ptr<const MapDerivatives>, MapKeyHash> known;
+};
+constexpr std::size_t most_known_maps = 4096;
+constinit thread_local KnownMaps* this_thread_maps = nullptr;
+
+}  // namespace
+
+std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes) {
+  KnownMaps& maps = this_thread_maps ? *this_thread_maps : make_for_this_thread(this_thread_maps);
+  const auto* given = op.body ? nullptr : static_cast<const MapAttributes*>(attributes.data);
+  MapKey key{&op, given ? &*given->body : nullptr, {}};
+  for (const Tensor& input : inputs) key.types += static_cast<char>(input.dtype());
+  if (auto found = maps.known.find(key); found != maps.known.end()) return found->second;
+  std::vector<DType> types;
+  for (const Tensor& input : inputs) types.push_back(input.dtype());
+  if (maps.known.size() >= most_known_maps) maps.known.clear();
+  auto made =
+      std::make_shared<const MapDerivatives>(derivatives_of(given ? given->body : instantiate(op, types).body, types));
+  return maps.known.emplace(std::move(key), std::move(made)).first->second;
+}
+
+Expr weighted_slope(Expr d, Expr slope, bool may_be_infinite) {
+  if (slope.constant() == 1.0) return d;
+  if (slope.constant() == 0.0) return slope;
+  const bool choice = slope.is(Primitive::select) && !slope->custom_derivative;
+  if (choice)  // what is not chosen is 0, also beside an infinite d
+    return scalar::select(slope->arguments[0], weighted_slope(d, slope->arguments[1], may_be_infinite),
+                          weighted_slope(d, slope->arguments[2], may_be_infinite));
+  if (!may_be_infinite || slope.constant()) return d * slope;
+  Expr finite = scalar::abs(slope) < std::numeric_limits<double>::infinity();
+  return scalar::select(scalar::logical_and(scalar::equal(d, 0), scalar::logical_not(finite)), 0, d * slope);
+}
+
+Tensor call_map_of(Expr body, std::span<const Tensor> operands) {
+  std::vector<bool> used = operands_of(body, operands.size());
+  std::vector<Expr> renumbered(operands.size());
+  std::vector<In> given;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!used[i]) {
+      renumbered[i] = operand(0, operands[i].dtype());
+      continue;
+    }
+    renumbered[i] = operand(static_cast<int>(given.size()), operands[i].dtype());
+    given.emplace_back(operands[i], Where{});
+  }
+  return call_map(substitute(body, renumbered), given);
+}
+
+void map_gradient(GradientCall& call) {
+  std::vector<Tensor> operands;
+  for (int i = 0; i < call.input_count(); ++i) operands.push_back(call.in(i));
+  const std::shared_ptr<const MapDerivatives> known = map_derivatives(call.op(), operands, call.attributes_view());
+  if (!is_floating(known->body.dtype())) return;
+  operands.push_back(call.out());
+  operands.push_back(call.d());
+  const std::vector<MapDerivatives::Slope>& slopes = known->slopes(current_trace() == nullptr);
+  const DType computed = compute_type(known->body.dtype());
+  Expr d = scalar::cast(operand(call.input_count() + 1, known->body.dtype()), computed);
   for (int i = 0; i < call.input_count(); ++i) {
     if (!call.wants(i)) continue;
-    DType computed = compute_type(body.dtype());
-    Expr slope = scalar::cast(derivative(body, i), computed);
-    Expr d = scalar::cast(operand(call.input_count(), body.dtype()), computed);
-    Expr product = scalar::cast(d * slope, call.in(i).dtype());
-    call.set(i, core_ops.sum_to(call_map(product, operands), call.in(i).shape()));
+    const MapDerivatives::Slope& slope = slopes[static_cast<std::size_t>(i)];
+    if (slope.value.constant() == 0.0) {
+      call.set(i, zeros_like(call.in(i)));
+      continue;
+    }
+    Expr product = weighted_slope(d, scalar::cast(slope.value, computed), slope.may_be_infinite);
+    call.set(i, core_ops.sum_to(call_map_of(scalar::cast(product, call.in(i).dtype()), operands), call.in(i).shape()));
   }
 }
 

@@ -1,6 +1,7 @@
 // GradientCall: what a row's `gradient` is given. It calls ops through the same door as everybody, so a gradient runs
 // eagerly or is recorded like any other code.
 #pragma once
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ class GradientCall {
   const T& attributes() const {
     return *static_cast<const T*>(attributes_.data);
   }
+  AttributesView attributes_view() const { return attributes_; }
   /// The same size by form: not asked of this call, nor proved by what is known now.
   static bool same_size(const Dim& a, const Dim& b);
   /// One per operand; undefined where it was not wanted, is zero, or was set as a block.
@@ -79,6 +81,7 @@ struct CoreOps {
   Tensor (*subtract)(In x, In y);
   Tensor (*cast)(In x, DType dtype);
   Tensor (*broadcast_to)(In x, const Shape& shape);
+  Tensor (*reshape)(In x, const std::vector<Dim>& sizes);
   /// The sum over the axes along which a tensor of this shape would be repeated: the adjoint of broadcasting.
   Tensor (*sum_to)(const Tensor& x, const Shape& shape);
   /// The sum of blocks in zeros of this shape.
@@ -98,6 +101,30 @@ void loop_gradient(GradientCall& call);
 /// By input of a child graph: whether a result that is asked for is computed from it, by way of floating values.
 std::vector<bool> inputs_reached(const Graph& child, const std::vector<bool>& asked);
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
+/// Where d is 0, so is the gradient, even if the derivative is infinite or not a number there: what was not chosen, as in
+/// where(x > 0, sqrt(x), 0), has no say.
 void map_gradient(GradientCall& call);
+
+/// A map's body and its derivatives, as gradients of either mode use them.
+struct MapDerivatives {
+  Expr body;
+  struct Slope {
+    Expr value;             // over the operands; operand number `operands` is the result, in the result's type
+    bool may_be_infinite;   // or not a number, of operands that are finite
+    std::vector<bool> reads;  // by operand, the result last
+  };
+  /// By operand; undefined for operands that are not floating, and of a body that is not. `by_result`: with the result
+  /// instead of the body where it occurs and an operand is not needed then, as in tanh. That is how eager code does it,
+  /// whose tapes need not keep that operand; compiled code chooses by itself.
+  std::vector<Slope> plain, by_result;
+  const std::vector<Slope>& slopes(bool eager) const { return eager ? by_result : plain; }
+};
+/// Kept for the thread that asked.
+std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs,
+                                                      AttributesView attributes);
+/// d * slope, in their type: 0 where d is 0.
+Expr weighted_slope(Expr d, Expr slope, bool may_be_infinite);
+/// An expression of some of the operands, called with those.
+Tensor call_map_of(Expr body, std::span<const Tensor> operands);
 
 }  // namespace stet

@@ -5,6 +5,7 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
+#include "stet/core/custom_gradient.h"
 
 namespace stet {
 
@@ -45,7 +46,7 @@ std::vector<Dim> solve_facts(const SymbolScope& scope) {
 }
 
 std::shared_ptr<Program> compile_symbolic(const Graph& given, Device& device) {
-  const Graph graph = without_aliases(given);
+  const Graph graph = without_custom_gradients(without_aliases(given));
   std::vector<ProgramInput> asked;
   for (ValueId id : graph.inputs)
     asked.push_back(

@@ -1,41 +1,63 @@
 #include "stet/core/tape.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
 #include "stet/base/thread_end.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
+#include "stet/core/gradient_reads.h"
+#include "stet/core/tape_state.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
 #include "stet/ir/graph.h"
 
 namespace stet {
 
-struct TapeRecord {
-  const OpDef* op;
-  Attributes attributes;
-  std::vector<Tensor> inputs;  // kept alive, so that a node's address names its tensor
-  std::vector<Tensor> outputs;
-};
+namespace inside {
 
-struct GradientTape::State {
-  bool persistent = false;
-  bool recording = true;
-  bool spent = false;
-  std::vector<TapeRecord> records;
-  std::unordered_set<const TensorNode*> tracked;  // depend on something watched
-  std::vector<Tensor> watched;                    // kept alive
-  /// Tensors read from Variables, in the order they were read: gradients add up in it, never in that of addresses.
-  std::vector<std::pair<Tensor, std::uint64_t>> reads;
+void TensorList::add(const Leaves& leaves) {
+  for (const Leaf& leaf : leaves) {
+    if (leaf.kind != Leaf::tensor && leaf.kind != Leaf::variable) continue;
+    tensors.push_back(leaf.kind == Leaf::variable ? leaf.state.read() : leaf.value);
+    places.push_back(leaf.path);
+  }
+}
 
-  bool tracks(const Tensor& tensor) const { return tracked.contains(tensor.node()); }
-};
+std::vector<Source> sources_of(const Leaves& leaves) {
+  std::vector<Source> out;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.kind == Leaf::tensor) out.emplace_back(leaf.value);
+    if (leaf.kind == Leaf::variable) out.emplace_back(leaf.state);
+  }
+  return out;
+}
+
+Leaves with_tensors(Leaves leaves, std::vector<Tensor> tensors) {
+  std::size_t next = 0;
+  for (Leaf& leaf : leaves) {
+    if (leaf.kind != Leaf::tensor && leaf.kind != Leaf::variable) continue;
+    leaf.kind = Leaf::tensor;
+    leaf.value = std::move(tensors[next++]);
+    leaf.state = {};
+  }
+  return leaves;
+}
+
+void refuse_variables(const Leaves& leaves, Where where) {
+  for (const Leaf& leaf : leaves)
+    if (leaf.kind == Leaf::variable)
+      throw UserError(error_text(text("gradient: '", leaf.path, "' of the sources is a Variable inside of an aggregate, ",
+                                      "where its gradient has no place"),
+                                 where, "give the Variables in a tuple or a vector"));
+}
+
+}  // namespace inside
 
 namespace {
 
@@ -54,248 +76,198 @@ std::span<GradientTape::State* const> visible_tapes() {
   return std::span<GradientTape::State* const>(open_tapes()).subspan(std::min(hidden_tapes(), open_tapes().size()));
 }
 
-/// Gradients by tensor while walking backwards.
-class Accumulator {
- public:
-  void add(const Tensor& at, const Tensor& gradient) { add(gradients_[at.node()].sum, gradient); }
-  /// Blocks wait until the sum is asked for: those of many slices of one tensor are put together in one go.
-  void add(const Tensor& at, GradientBlock block) {
-    Gradient& gradient = gradients_[at.node()];
-    gradient.shape = at.shape();
-    gradient.blocks.push_back(std::move(block));
-  }
-  Tensor take(const Tensor& at, bool keep) {
-    Tensor out = find(at.node());
-    if (!keep) gradients_.erase(at.node());
-    return out;
-  }
-  Tensor find(const TensorNode* node) {
-    auto found = gradients_.find(node);
-    if (found == gradients_.end()) return {};
-    Gradient& gradient = found->second;
-    if (!gradient.blocks.empty())
-      add(gradient.sum, core_ops.assembled(gradient.shape, std::exchange(gradient.blocks, {})));
-    return gradient.sum;
-  }
-
- private:
-  struct Gradient {
-    Tensor sum;
-    Shape shape;  // of the tensor, if there are blocks
-    std::vector<GradientBlock> blocks;
-  };
-  static void add(Tensor& sum, const Tensor& gradient) {
-    sum = sum.defined() ? core_ops.add(In(sum), In(gradient)) : gradient;
-  }
-  std::unordered_map<const TensorNode*, Gradient> gradients_;
-};
-
-/// One record backwards.
-void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds,
-               Accumulator& gradients) {
-  if (record.op == &alias_row) {
-    bool attached = record.attributes.as<AliasAttributes>().kind == AliasAttributes::attached;
-    gradients.add(record.inputs[attached ? 1 : 0], ds[0]);
-    return;
-  }
-  if (!record.op->gradient && record.op->kind != Kind::map && record.op->kind != Kind::branch &&
-      record.op->kind != Kind::loop)
-    throw UserError(error_text(text("gradient: ", record.op->name, " has no gradient"), frame_where(),
-                               "leave it out of what the target is computed from, or take its result as a constant"));
-  std::vector<bool> wanted;
-  for (const Tensor& input : record.inputs) wanted.push_back(tape.tracks(input));
-  GradientCall call(*record.op, record.inputs, record.attributes.view(), record.outputs, std::move(ds),
-                    std::move(wanted));
-  if (record.op->gradient)
-    record.op->gradient(call);
-  else if (record.op->kind == Kind::branch)
-    branch_gradient(call);
-  else if (record.op->kind == Kind::loop)
-    loop_gradient(call);
-  else
-    map_gradient(call);
-  for (std::size_t i = 0; i < record.inputs.size(); ++i)
-    if (call.results()[i].defined()) gradients.add(record.inputs[i], call.results()[i]);
-  for (auto& [number, block] : call.blocks())
-    gradients.add(record.inputs[static_cast<std::size_t>(number)], std::move(block));
-}
+/// "f32[2,3]"
+std::string type_of(const TensorNode& node) { return text(node.dtype, node.shape()); }
 
 }  // namespace
 
 GradientTape::GradientTape(GradientTapeOptions options) : state_(std::make_unique<State>()) {
   state_->persistent = options.persistent;
+  state_->watches_variables = options.watch_variables;
   open_tapes().push_back(state_.get());
 }
 
-GradientTape::~GradientTape() {
+GradientTape::~GradientTape() { close_tape(*this); }
+
+void close_tape(GradientTape& tape) {
   auto& tapes = open_tapes();
-  tapes.erase(std::remove(tapes.begin(), tapes.end(), state_.get()), tapes.end());
+  tapes.erase(std::remove(tapes.begin(), tapes.end(), &tape.state()), tapes.end());
+}
+
+GradientTape::Stopped::Stopped(GradientTape& tape) : tape_(tape) {
+  ++tape_.state_->stopped;
+  // On one side of a decision it is refused, as watching is: the tape sees both sides as one op.
+  if (current_trace()) tape_.state_->watched.push_back({});
+}
+GradientTape::Stopped::~Stopped() { --tape_.state_->stopped; }
+
+void GradientTape::reset() {
+  State fresh;
+  fresh.persistent = state_->persistent;
+  fresh.watches_variables = state_->watches_variables;
+  fresh.stopped = state_->stopped;
+  fresh.resets = state_->resets + 1;
+  *state_ = std::move(fresh);
 }
 
 void GradientTape::watch(const Tensor& tensor, Where where) {
   const TensorNode& node = defined_node(tensor, "watch", where);
   if (!is_floating(node.dtype))
-    throw UserError(error_text(text("watch: ", node.dtype, node.shape(), " has no gradient"), where,
+    throw UserError(error_text(text("watch: ", type_of(node), " has no gradient"), where,
                                "only floating tensors have one; cast it first"));
   if (Trace* trace = current_trace()) trace->note_watched(tensor, where);
-  state_->tracked.insert(&node);
-  state_->watched.push_back(tensor);
+  state_->tracked.insert(identity_of(node));
+  state_->watched.push_back({identity_of(node), 0});
 }
 
-namespace {
+void GradientTape::watch(const Variable& variable, Where where) {
+  if (!is_floating(variable.dtype(where)))
+    throw UserError(error_text(text("watch: the Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "),
+                                    "of ", variable.dtype(), variable.shape(), " has no gradient"),
+                               where, "only floating Variables have one"));
+  if (state_->variables.insert(variable.id()).second) state_->watched.push_back({0, variable.id()});
+}
 
-/// Pauses a tape while it computes gradients; for good if it is not persistent.
-class Pause {
- public:
-  explicit Pause(GradientTape::State& tape) : tape_(tape) { tape_.recording = false; }
-  ~Pause() { tape_.recording = tape_.persistent; }
-
- private:
-  GradientTape::State& tape_;
-};
-
-/// Walks the records backwards. The targets' own gradients are in `gradients` already.
-void walk_back(const GradientTape::State& tape, const std::vector<Source>& sources, Accumulator& gradients) {
-  std::unordered_set<const TensorNode*> asked;
+void GradientTape::watch(std::initializer_list<Source> sources, Where where) {
   for (const Source& source : sources)
-    if (source.tensor.defined()) asked.insert(source.tensor.node());
-  for (std::size_t i = tape.records.size(); i-- > 0;) {
-    const TapeRecord& record = tape.records[i];
-    std::vector<Tensor> ds;
-    bool any = false;
-    for (const Tensor& output : record.outputs) {
-      ds.push_back(gradients.take(output, asked.contains(output.node())));
-      any = any || ds.back().defined();
-    }
-    if (any) propagate(tape, record, std::move(ds), gradients);
+    source.variable.defined() ? watch(source.variable, where) : watch(source.tensor, where);
+}
+
+void GradientTape::watch_leaves(const Leaves& leaves, Where where) {
+  for (const Leaf& leaf : leaves) {
+    if (leaf.kind == Leaf::variable) watch(leaf.state, where);
+    if (leaf.kind != Leaf::tensor) continue;
+    if (leaf.value.defined() && !is_floating(leaf.value.dtype()) && !leaf.path.empty())
+      throw UserError(error_text(text("watch: '", leaf.path, "', ", type_of(*leaf.value.node()), ", has no gradient"),
+                                 where, "only floating tensors have one; watch the others one by one"));
+    watch(leaf.value, where);
   }
-}
-
-std::vector<Tensor> gradients_at(const GradientTape::State& tape, const std::vector<Source>& sources,
-                                 Accumulator& gradients, Where where) {
-  std::unordered_map<std::uint64_t, Tensor> of_variable;
-  for (const auto& [read, variable] : tape.reads)
-    if (Tensor d = gradients.find(read.node()); d.defined()) {
-      Tensor& sum = of_variable[variable];
-      sum = sum.defined() ? core_ops.add(In(sum), In(d)) : d;
-    }
-  std::vector<Tensor> out;
-  for (const Source& source : sources) {
-    if (source.variable.defined()) {
-      auto found = of_variable.find(source.variable.id());
-      out.push_back(found == of_variable.end() ? Tensor() : found->second);
-    } else {
-      out.push_back(gradients.find(&defined_node(source.tensor, "gradient", where)));
-    }
-  }
-  return out;
-}
-
-std::vector<Tensor> gradients_of_one(GradientTape::State& tape, const Tensor& target,
-                                     const std::vector<Source>& sources, Where where) {
-  const TensorNode& node = defined_node(target, "gradient", where);
-  if (!is_floating(node.dtype))
-    throw UserError(error_text(text("gradient: the target ", node.dtype, node.shape(), " is not floating"), where,
-                               "differentiate a floating tensor, such as a loss"));
-  if (tape.spent && !tape.persistent)
-    throw UserError(error_text("gradient: this tape has given its gradients already", where,
-                               "make it GradientTape tape({.persistent = true}), or ask for all gradients at once"));
-  Frame frame("gradient", where);
-  tape.spent = true;
-  Pause pause(tape);
-  Accumulator gradients;
-  if (tape.tracks(target)) gradients.add(target, ones_like(target));
-  walk_back(tape, sources, gradients);
-  std::vector<Tensor> out = gradients_at(tape, sources, gradients, where);
-  for (Tensor& one : out)
-    if (!one.defined()) one = Tensor::no_gradient();
-  return out;
-}
-
-}  // namespace
-
-std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& targets,
-                                 const std::vector<Tensor>& weights, const std::vector<Source>& sources) {
-  GradientTape::State& state = tape.state();
-  state.spent = true;
-  Pause pause(state);
-  Accumulator gradients;
-  for (std::size_t i = 0; i < targets.size(); ++i)
-    if (weights[i].defined() && state.tracks(targets[i])) gradients.add(targets[i], weights[i]);
-  walk_back(state, sources, gradients);
-  return gradients_at(state, sources, gradients, {});
-}
-
-Tensor GradientTape::gradient(const Tensor& target, const Source& source, Where where) {
-  return gradients_of_one(*state_, target, {source}, where)[0];
-}
-std::vector<Tensor> GradientTape::gradient(const Tensor& target, std::initializer_list<Source> sources, Where where) {
-  return gradients_of_one(*state_, target, sources, where);
-}
-std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Source>& sources, Where where) {
-  return gradients_of_one(*state_, target, sources, where);
-}
-std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Variable>& sources, Where where) {
-  return gradients_of_one(*state_, target, {sources.begin(), sources.end()}, where);
-}
-std::vector<Tensor> GradientTape::gradient(const Tensor& target, const std::vector<Tensor>& sources, Where where) {
-  return gradients_of_one(*state_, target, {sources.begin(), sources.end()}, where);
 }
 
 HiddenTapes::HiddenTapes() : hidden_before_(std::exchange(hidden_tapes(), open_tapes().size())) {}
 HiddenTapes::~HiddenTapes() { hidden_tapes() = hidden_before_; }
 
+ReadingNotes::ReadingNotes()
+    : variables_([] {
+        std::unordered_set<std::uint64_t> out;
+        for (const GradientTape::State* tape : visible_tapes())
+          if (tape->recording()) out.insert(tape->variables.begin(), tape->variables.end());
+        return out;
+      }()),
+      // A trace may be called under any tape.
+      watches_variables_(current_trace() || std::ranges::any_of(visible_tapes(), [](const GradientTape::State* tape) {
+                           return tape->recording() && tape->watches_variables;
+                         })),
+      tape_({.watch_variables = watches_variables_}) {
+  tape_.state().notes_readings_only = true;
+  tape_.state().variables = std::move(variables_);
+}
+
 bool tapes_open() {
   for (const GradientTape::State* tape : visible_tapes())
-    if (tape->recording) return true;
+    if (tape->recording()) return true;
   return false;
 }
 
 std::size_t recording_tapes() {
   std::size_t count = 0;
-  for (const GradientTape::State* tape : visible_tapes()) count += tape->recording;
+  for (const GradientTape::State* tape : visible_tapes()) count += tape->recording();
   return count;
 }
 
 std::size_t tapes_following(const Tensor& tensor) {
   std::size_t count = 0;
-  for (const GradientTape::State* tape : visible_tapes()) count += tape->recording && tape->tracks(tensor);
+  for (const GradientTape::State* tape : visible_tapes()) count += tape->recording() && tape->tracks(tensor);
   return count;
 }
+
+bool tapes_follow_variable(std::uint64_t variable, bool trainable) {
+  for (const GradientTape::State* tape : visible_tapes())
+    if (tape->recording() && tape->follows(variable, trainable)) return true;
+  return false;
+}
+
+namespace {
+
+/// Something of the type and shape of a tensor, without its memory.
+Tensor stand_in(const TensorNode& node) {
+  thread_local Tensor* nothing[dtype_count] = {};
+  Tensor*& one = nothing[static_cast<std::size_t>(node.dtype)];
+  if (!one) {
+    double nan = std::numeric_limits<double>::quiet_NaN();
+    std::uint64_t bits = 0;
+    convert_element(DType::f64, &nan, node.dtype, &bits);
+    one = new Tensor(creation::copied(node.dtype, &bits, 1, Shape(), {}));
+  }
+  const std::vector<std::int64_t> strides(node.rank, 0);
+  return view_tensor(*one->node(), node.size_span(), strides, 0);
+}
+
+TapeValue kept_value(const Tensor& tensor, bool read) {
+  const TensorNode& node = *tensor.node();
+  return {identity_of(node), read || !is_floating(node.dtype) || node.traced || node.device() ? tensor : stand_in(node)};
+}
+
+void add_record(GradientTape::State& tape, const OpDef& op, const std::vector<Tensor>& inputs,
+                const AttributesView& attributes, const std::vector<Tensor>& outputs) {
+  TapeRecord record{&op, Attributes(attributes), {}, {}};
+  std::shared_ptr<const GradientReads> reads;
+  if (!current_trace()) {
+    std::vector<bool> wanted;
+    for (const Tensor& input : inputs) wanted.push_back(tape.tracks(input));
+    reads = gradient_reads(op, inputs, attributes, outputs, wanted);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    record.inputs.push_back(kept_value(inputs[i], !reads || reads->inputs[i]));
+  for (std::size_t r = 0; r < outputs.size(); ++r) {
+    record.outputs.push_back(kept_value(outputs[r], !reads || reads->outputs[r]));
+    if (is_floating(outputs[r].dtype())) tape.tracked.insert(record.outputs.back().identity);
+  }
+  tape.records.push_back(std::move(record));
+}
+
+}  // namespace
 
 void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesView& attributes,
                 std::vector<Tensor> outputs) {
   bool floating = std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return is_floating(t.dtype()); });
   if (!floating) return;
-  for (GradientTape::State* tape : visible_tapes()) {
-    if (!tape->recording) continue;
-    bool depends = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape->tracks(t); });
-    if (!depends) continue;
-    for (const Tensor& output : outputs)
-      if (is_floating(output.dtype())) tape->tracked.insert(output.node());
-    tape->records.push_back({&op, Attributes(attributes), inputs, outputs});
+  // By number: what a gradient reads is found by code that has tapes of its own.
+  for (std::size_t i = 0; i < visible_tapes().size(); ++i) {
+    GradientTape::State& tape = *visible_tapes()[i];
+    if (!tape.recording() || tape.notes_readings_only) continue;
+    if ((op.kind == Kind::branch || op.kind == Kind::loop) && tape.was_stopped) continue;
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape.tracks(t); }))
+      add_record(tape, op, inputs, attributes, outputs);
   }
 }
 
 std::vector<TapeMark> mark_tapes() {
   std::vector<TapeMark> out;
   for (GradientTape::State* tape : visible_tapes())
-    out.push_back({tape, tape->records.size(), tape->watched.size(), tape->reads.size(), tape->recording, tape->spent});
+    out.push_back({tape, tape->records.size(), tape->watched.size(), tape->reads.size(), tape->recording(), tape->spent,
+                   tape->resets});
   return out;
 }
 
 void return_tapes_to(const std::vector<TapeMark>& marks) {
   for (const TapeMark& mark : marks) {
     GradientTape::State& tape = *mark.tape;
+    if (tape.resets != mark.resets)
+      throw TraceError(error_text("tracing: a tape that was made before an if (tensor) is reset in the scope that holds it",
+                                  {}, "make the tape there, or reset it outside of the function, layer or stet::scope"));
     for (std::size_t i = mark.records; i < tape.records.size(); ++i)
-      for (const Tensor& output : tape.records[i].outputs) tape.tracked.erase(output.node());
-    for (std::size_t i = mark.watched; i < tape.watched.size(); ++i) tape.tracked.erase(tape.watched[i].node());
-    for (std::size_t i = mark.reads; i < tape.reads.size(); ++i) tape.tracked.erase(tape.reads[i].first.node());
-    tape.records.resize(mark.records);
+      for (const TapeValue& output : tape.records[i].outputs) tape.tracked.erase(output.identity);
+    for (std::size_t i = mark.watched; i < tape.watched.size(); ++i) {
+      tape.tracked.erase(tape.watched[i].tensor);
+      tape.variables.erase(tape.watched[i].variable);
+    }
+    for (std::size_t i = mark.reads; i < tape.reads.size(); ++i) tape.tracked.erase(tape.reads[i].tensor);
+    tape.records.erase(tape.records.begin() + static_cast<std::ptrdiff_t>(mark.records), tape.records.end());
     tape.watched.resize(mark.watched);
-    tape.reads.resize(mark.reads);
-    tape.recording = mark.recording;
+    tape.reads.erase(tape.reads.begin() + static_cast<std::ptrdiff_t>(mark.reads), tape.reads.end());
     tape.spent = mark.spent;
+    tape.was_stopped = !mark.recording;
   }
 }
 
@@ -327,16 +299,19 @@ Tensor attached_to(const Tensor& value, const Tensor& reading) {
 
 Tensor reading_of(const Tensor& held, std::uint64_t variable, bool trainable) {
   Trace* trace = current_trace();
-  Tensor own = trace ? trace->read_value(trace->lift(held, {}), variable, trainable) : new_view(held);
-  if (trainable) note_reading(own, variable);
+  const bool followed = trainable || tapes_follow_variable(variable, false);
+  Tensor own = trace ? trace->read_value(trace->lift(held, {}), variable, followed) : new_view(held);
+  note_reading(own, variable, trainable);
   return own;
 }
 
-void note_reading(const Tensor& reading, std::uint64_t variable) {
+void note_reading(const Tensor& reading, std::uint64_t variable, bool trainable) {
   if (!is_floating(reading.dtype())) return;
   for (GradientTape::State* tape : visible_tapes()) {
-    if (!tape->recording || !tape->tracked.insert(reading.node()).second) continue;
-    tape->reads.emplace_back(reading, variable);
+    if (!tape->recording() || !tape->follows(variable, trainable)) continue;
+    const std::uint64_t identity = identity_of(*reading.node());
+    if (!tape->tracked.insert(identity).second) continue;
+    tape->reads.push_back({identity, variable, tape->notes_readings_only ? reading : Tensor(), trainable});
   }
 }
 

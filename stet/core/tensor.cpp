@@ -64,9 +64,19 @@ TensorNode* new_node() {
     node->holders.store(1, std::memory_order_relaxed);
     node->weak = false;
     node->made_in_trace = false;
+    node->identity.store(0, std::memory_order_relaxed);
     return node;
   }
   return new TensorNode;
+}
+
+std::uint64_t identity_of(const TensorNode& node) {
+  static std::atomic<std::uint64_t> last{0};
+  std::uint64_t known = node.identity.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  // Of two threads that name a tensor at once, one is asked: the number that lost is nobody's.
+  std::uint64_t fresh = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return node.identity.compare_exchange_strong(known, fresh, std::memory_order_relaxed) ? fresh : known;
 }
 
 Tensor dense_tensor(DType dtype, std::span<const std::int64_t> sizes, Buffer buffer) {

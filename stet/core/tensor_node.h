@@ -22,6 +22,8 @@ struct TensorNode {
   bool dense = true;
   bool weak = false;           // made from numbers: beside tensors that are not, it takes their type
   bool made_in_trace = false;  // from host values, by code that was being traced: nobody outside knows it
+  /// How tapes name it, also when it is gone: see identity_of. 0: no tape has met it.
+  mutable std::atomic<std::uint64_t> identity{0};
   std::int64_t sizes[max_rank];
   std::int64_t strides[max_rank];  // in elements, never negative
   std::byte* data = nullptr;       // of element 0
@@ -49,6 +51,8 @@ struct TensorNode {
 
 /// A node from this thread's free list, with one holder.
 TensorNode* new_node();
+/// A number that no other tensor of the process has or will have.
+std::uint64_t identity_of(const TensorNode& node);
 /// A dense tensor over a buffer that holds its elements.
 Tensor dense_tensor(DType dtype, std::span<const std::int64_t> sizes, Buffer buffer);
 /// Other sizes and strides over the same memory; `offset` in elements.

@@ -7,6 +7,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/custom_gradient.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
 #include "stet/core/scope.h"
@@ -310,7 +311,8 @@ void Trace::note_variable(std::uint64_t variable, const Tensor& value) {
 Tensor Trace::current_value(const Variable& variable) { return tensor_of(state_of_variable(variable).current); }
 
 Tensor Trace::read(const Variable& variable) {
-  return read_value(state_of_variable(variable).current, variable.id(), variable.trainable());
+  return read_value(state_of_variable(variable).current, variable.id(),
+                    variable.trainable() || tapes_follow_variable(variable.id(), false));
 }
 
 Tensor Trace::read_value(ValueId value, std::uint64_t variable, bool trainable) {
@@ -371,7 +373,8 @@ class Replay {
     if (graph_.raises) std::rethrow_exception(graph_.raises);
     for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.nodes[id];
-      if (node.op == &input_row || node.op == &need_row) continue;
+      void_.push_back(is_void(node, void_));
+      if (node.op == &input_row || node.op == &need_row || void_.back()) continue;
       if (given_ && take(static_cast<ValueId>(id), node)) continue;
       if (node.op == &alias_row)
         values_[id] = alias_of(node);
@@ -381,6 +384,8 @@ class Replay {
         run_branch(static_cast<ValueId>(id), node);
       else if (node.op->kind == Kind::loop)
         run_loop(static_cast<ValueId>(id), node);
+      else if (node.op == &custom_gradient_row)
+        run_custom_gradient(static_cast<ValueId>(id), node);
       else if (node.results.size() > 1)
         run_tuple(static_cast<ValueId>(id), node);
       else
@@ -490,6 +495,14 @@ class Replay {
     tuples_[id] = std::move(results);
   }
 
+  void run_custom_gradient(ValueId id, const Node& node) {
+    std::vector<Tensor> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(at(input));
+    std::vector<Tensor> results = replayed_custom_gradient(node, sized_attributes(node), inputs);
+    if (results.size() == 1) values_[static_cast<std::size_t>(id)] = results[0];
+    tuples_[id] = std::move(results);
+  }
+
   void run_branch(ValueId id, const Node& node) {
     std::vector<Tensor> inputs;
     for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(at(node.inputs[i]));
@@ -548,6 +561,7 @@ class Replay {
   std::vector<Dim> sizes_;
   const GivenResults given_;
   std::vector<Tensor> values_;
+  std::vector<bool> void_;
   std::unordered_map<ValueId, std::vector<Tensor>> tuples_;
 };
 

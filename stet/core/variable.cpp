@@ -13,6 +13,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
+#include "stet/core/variable_notes.h"
 #include "stet/core/variable_overlay.h"
 #include "stet/core/variable_state.h"
 #include "stet/core/variable_watch.h"
@@ -118,11 +119,12 @@ Tensor Variable::read(Where where) const {
   if (watch) watch(*this, where);
   if (Trace* trace = current_trace()) {
     Tensor read = trace->read(*this);
-    if (state.trainable && tapes_open()) note_reading(read, state.id);
+    if (tapes_open()) note_reading(read, state.id, state.trainable);
     return read;
   }
   refuse_in_init_scope(state, "read", where);
   Tensor held = seen_value(state);
+  VariableNotes::note(state.id, held);
   return tapes_open() ? reading_of(held, state.id, state.trainable) : held;
 }
 
@@ -131,6 +133,7 @@ Tensor Variable::assign(const In& value, Where where) const {
   Tensor next = fitting(state, value, "assign", where, false).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
   refuse_in_init_scope(state, "assign", where);
+  VariableNotes::note(state.id, seen_value(state));
   if (VariableOverlay* overlay = VariableOverlay::current()) {
     overlay->write(*this, next);
     return next;
@@ -145,6 +148,7 @@ Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what,
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
   refuse_in_init_scope(state, what, where);
+  VariableNotes::note(state.id, seen_value(state));
   if (VariableOverlay* overlay = VariableOverlay::current()) {
     Tensor next = op(In(seen_value(state), where), In(change, where));
     overlay->write(*this, next);

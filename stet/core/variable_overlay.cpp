@@ -18,8 +18,6 @@ VariableOverlay::VariableOverlay(Functions functions)
     : outer_(std::exchange(innermost, this)), functions_(outer_ && outer_->functions_ == eager ? eager : functions) {}
 VariableOverlay::~VariableOverlay() { innermost = outer_; }
 
-void VariableOverlay::show(const Variable& variable, Tensor value) { shown_[variable.id()] = std::move(value); }
-
 void VariableOverlay::write(const Variable& variable, Tensor value) {
   auto [place, added] = written_.insert_or_assign(variable.id(), std::move(value));
   if (added) order_.push_back(variable);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "stet/core/variable.h"
@@ -19,7 +20,8 @@ class VariableOverlay {
   VariableOverlay& operator=(const VariableOverlay&) = delete;
 
   /// Values that reads see from here on, without being writes.
-  void show(const Variable& variable, Tensor value);
+  void show(const Variable& variable, Tensor value) { show(variable.id(), std::move(value)); }
+  void show(std::uint64_t variable, Tensor value) { shown_[variable] = std::move(value); }
   /// The writes happen, to the overlay around this one or to the Variables.
   void commit();
   /// What was written, by number.

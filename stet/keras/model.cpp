@@ -157,7 +157,7 @@ Logs CustomModel::train_step(const Batch& batch) {
   Tensor y_pred = predict_on(batch.x, {.training = true});
   Tensor loss = compute_loss(batch, y_pred);
   std::vector<Variable> variables = trainable_variables();
-  if (variables.size() > 0) optimizer().apply_gradients(tape.gradient(loss, variables, where), variables, where);
+  if (variables.size() > 0) optimizer().apply_gradients(tape.gradient(loss, variables, {}, where), variables, where);
   return compute_metrics(batch, y_pred);
 }
 
