@@ -217,7 +217,7 @@ class LoopGradient {
   Tensor product_of(const Sunk& sunk, const FlatTurn& end) const {
     auto all = [&](const Sunk::Factor& factor) {
       const Tensor stack = factor.candidate ? stack_of_.at(*factor.candidate) : end.stacked[factor.stacked];
-      return core_ops.reshape(stack, Shape({stack.dim(0) * stack.dim(1), stack.dim(2)}));
+      return core_ops.reshape(stack, {stack.dim(0) * stack.dim(1), stack.dim(2)});
     };
     Tensor left = all(sunk.left), right = all(sunk.right), out;
     In operands[] = {In(left), In(right)};

@@ -193,7 +193,7 @@ class LoopRecorder {
       std::vector<Dim> sizes{turns};
       sizes.resize(static_cast<std::size_t>(1 + rank - shape.rank()), 1);
       sizes.insert(sizes.end(), shape.begin(), shape.end());
-      return Shape(sizes);
+      return sizes;
     };
     auto element = [&](std::size_t i) -> const Shape& { return trace_.graph.type(node.inputs[i]).shape; };
     if (node.op == &alias_row) return operands[0];
@@ -215,7 +215,7 @@ class LoopRecorder {
       const auto& product = node.attributes.as<ContractAttributes>();
       if (batched[0] && !batched[1] && element(0).rank() == 2 && element(1).rank() == 2 && !product.transpose_left) {
         // All turns are rows of one product.
-        Tensor rows = core_ops.reshape(operands[0], Shape({turns * element(0)[0], element(0)[1]}));
+        Tensor rows = core_ops.reshape(operands[0], {turns * element(0)[0], element(0)[1]});
         return core_ops.reshape(call(rows, operands[1]), with_turns(node.type().shape, node.type().shape.rank()));
       }
       bool same_rank = element(0).rank() == element(1).rank();
