@@ -8,6 +8,7 @@
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
+#include "stet/core/ledger_account.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/variable_overlay.h"
@@ -18,7 +19,9 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   std::vector<LeafKey> out;
   for (const Leaf& leaf : leaves) {
     LeafKey key{.kind = leaf.kind, .dtype = leaf.dtype, .bits = leaf.bits};
-    if (leaf.kind == Leaf::tensor)
+    if (leaf.kind == Leaf::tensor && !leaf.value.defined())
+      key = {.kind = leaf.kind, .rank = no_tensor_rank, .bits = leaf.value.is_no_gradient()};
+    else if (leaf.kind == Leaf::tensor)
       key = {.kind = leaf.kind,
              .dtype = leaf.value.dtype(),
              .rank = leaf.value.rank(),
@@ -33,10 +36,35 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   return out;
 }
 
+Tensor size_tensor(std::int64_t size) {
+  static std::byte nothing[64];
+  TensorNode* node = new_node();
+  node->dtype = DType::bool_;
+  node->rank = 1;
+  node->dense = true;
+  node->sizes[0] = size;
+  node->strides[0] = 1;
+  node->data = nothing;
+  return Tensor(node);
+}
+
+std::vector<Tensor> inputs_of(const Leaves& leaves, bool dense, Where where) {
+  std::vector<Tensor> out;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.kind == Leaf::size) out.push_back(size_tensor(leaf.length.constant()));
+    if (leaf.kind != Leaf::tensor || !leaf.value.defined()) continue;
+    concrete_node(leaf.value, "call", where);
+    out.push_back(dense ? leaf.value.contiguous(where) : leaf.value);
+  }
+  return out;
+}
+
 std::string described(const Leaf& leaf) {
   switch (leaf.kind) {
     case Leaf::tensor:
-      return text(leaf.value.dtype(), leaf.value.shape());
+      return leaf.value.defined() ? text(leaf.value.dtype(), leaf.value.shape()) : "none";
+    case Leaf::size:
+      return text("size ", leaf.length);
     case Leaf::variable:
       return text("Variable ", leaf.state.dtype(), leaf.state.shape());
     case Leaf::object:
@@ -52,6 +80,11 @@ std::string described(const Leaf& leaf) {
       if (leaf.dtype == DType::f32) return text(static_cast<float>(value_of(leaf.bits, leaf.dtype).real));
       return text(value_of(leaf.bits, leaf.dtype).real);
   }
+}
+
+Entry::Entry(TracedRun run) : TracedRun(std::move(run)) {}
+Entry::~Entry() {
+  if (account) account->settle(calls.load(std::memory_order_relaxed));
 }
 
 std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const std::vector<Tensor>& tensors) const {
@@ -148,6 +181,8 @@ std::vector<GradientPairFacts> Entry::pairs() const {
 }
 
 void Entry::collect_hidden() {
+  runs_host_code = std::any_of(program->steps.begin(), program->steps.end(),
+                               [](const std::unique_ptr<Step>& step) { return has_effect(*step); });
   for (const Trace::HiddenInput& input : hidden)
     hidden_sizes.push_back((input.captured.defined() ? input.captured.shape() : input.variable.shape()).sizes());
   for (const Trace::HiddenInput& input : hidden)
@@ -166,7 +201,8 @@ namespace {
 /// Holds the Variables of a call, in the order of their ids.
 class VariableLocks {
  public:
-  explicit VariableLocks(const std::vector<CallVariables::Held>& held) : held_(held) {
+  VariableLocks(const std::vector<CallVariables::Held>& held, const char* function, Where where) : held_(held) {
+    for (const CallVariables::Held& one : held_) HeldVariables::refuse(standing_in(*one.state), function, where);
     for (const CallVariables::Held& one : held_) {
       SharedLock& guard = standing_in(*one.state).guard;
       one.exclusive ? guard.lock() : guard.lock_shared();
@@ -184,6 +220,13 @@ class VariableLocks {
  private:
   const std::vector<CallVariables::Held>& held_;
 };
+
+/// What a call that runs host code holds meanwhile.
+std::vector<const VariableState*> states_of(const std::vector<CallVariables::Held>& held) {
+  std::vector<const VariableState*> out;
+  for (const CallVariables::Held& one : held) out.push_back(&standing_in(*one.state));
+  return out;
+}
 
 /// A program whose sizes are known when parts of it have run makes room for its results itself.
 std::vector<Tensor> run_late(const Program& program, const BoundProgram& bound, void* const* memory) {
@@ -236,11 +279,13 @@ std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound,
   return out;
 }
 
-void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
-                  ResultTensors& results) {
+void run_compiled(const Entry& entry, const std::string& function, const BoundProgram& bound,
+                  std::span<const Tensor* const> tensors, ResultTensors& results, Where where) {
   const CallVariables& variables = entry.variables;
   if (VariableOverlay* overlay = VariableOverlay::current()) return run_apart(entry, bound, tensors, results, *overlay);
-  VariableLocks locks(variables.locks);
+  VariableLocks locks(variables.locks, function.c_str(), where);
+  std::optional<HeldVariables> held;
+  if (entry.runs_host_code) held.emplace(states_of(variables.locks), function);
   std::size_t count = tensors.size();
   ShortArray<void*, 8> memory(count + entry.hidden.size());
   for (std::size_t i = 0; i < count; ++i) memory[i] = tensors[i]->node()->data;
@@ -277,7 +322,7 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
 }
 
 std::vector<Tensor> Entry::variable_values() const {
-  VariableLocks locks(variables.locks);
+  VariableLocks locks(variables.locks, "verify", {});
   VariableOverlay* overlay = VariableOverlay::current();
   std::vector<Tensor> out;
   for (const Variable& variable : used) {
@@ -292,7 +337,9 @@ void run_under_tape(Entry& entry, const std::string& function, const std::vector
   std::shared_ptr<CalledGraph> called = entry.under_tapes(function);
   VariableOverlay* overlay = VariableOverlay::current();
   std::optional<VariableLocks> locks;
-  if (!overlay) locks.emplace(entry.variables.locks);
+  std::optional<HeldVariables> held;
+  if (!overlay) locks.emplace(entry.variables.locks, function.c_str(), where);
+  if (!overlay && entry.runs_host_code) held.emplace(states_of(entry.variables.locks), function);
   std::vector<Tensor> inputs = given;
   for (const Trace::HiddenInput& input : entry.hidden) {
     if (!input.variable.defined()) {

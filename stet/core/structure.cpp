@@ -4,6 +4,8 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "stet/base/dim_inside.h"
+
 namespace stet::structure {
 namespace {
 
@@ -27,6 +29,17 @@ std::uint64_t known_text(std::string_view text) {
 std::uint64_t number_of_text(std::string_view text) {
   std::lock_guard lock(texts().guard);
   return texts().numbers.try_emplace(std::string(text), texts().numbers.size() + 1).first->second;
+}
+
+Leaf leaf_of_size(const Dim& size) {
+  if (size.is_constant() && size.constant() < 0)
+    return {.kind = Leaf::number, .dtype = DType::i64, .bits = static_cast<std::uint64_t>(size.constant())};
+  return {.kind = Leaf::size, .length = size};
+}
+
+LeafView view_of_size(const Dim& size) {
+  if (!size.is_constant()) return {.bits = UINT64_MAX, .is_size = true};
+  return {.bits = static_cast<std::uint64_t>(size.constant()), .is_size = size.constant() >= 0};
 }
 
 }  // namespace stet::structure

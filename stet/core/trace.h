@@ -68,7 +68,8 @@ using ReadingCounts = std::map<std::pair<std::uint64_t, ValueId>, int>;  // by V
 class RecordingScope;  // base/dim_inside.h
 class OpenScope;
 
-class ForkScope;  // fork.h
+enum class Effects : bool;  // host_code_run.h
+class ForkScope;            // fork.h
 struct InnerScope;
 
 /// Values and tensors: a value of the graph is one tensor and the other way round, so that tapes, which tell tensors
@@ -214,5 +215,7 @@ class OpenTrace {
 /// Runs a graph's nodes through the door, in order: how a traced function is replayed under a tape, or inside another
 /// trace. `inputs` are the graph's.
 std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs);
+/// The same where the graph's effects may have happened before.
+std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs, Effects effects);
 
 }  // namespace stet

@@ -242,6 +242,7 @@ void map_dims(GraphPointer& graph, const std::function<Dim(const Dim&)>& f) {
 }  // namespace attribute
 
 bool has_effect(const Node& node) {
+  if (node.op->has_effect) return true;
   if (node.op->kind != Kind::branch) return false;
   const auto& branch = node.attributes.as<BranchAttributes>();
   for (const GraphPointer& child : {branch.yes, branch.no}) {
