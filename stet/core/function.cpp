@@ -276,7 +276,11 @@ void FunctionBase::State::serve(const std::shared_ptr<Entry>& entry, const Misse
   std::optional<Bindings> bindings = entry->accepts(call.key, call.tensors);
   if (!bindings) throw InternalError(text("the trace of '", name, "' does not accept its own arguments"));
   entry->calls.fetch_add(1, std::memory_order_relaxed);
-  for (const Variable& variable : entry->used) refuse_in_init_scope(state_of(variable), name.c_str(), call.where);
+  for (const Variable& variable : entry->used) {
+    refuse_in_init_scope(state_of(variable), name.c_str(), call.where);
+    if (!VariableOverlay::current()) HeldVariables::refuse(standing_in(state_of(variable)), name.c_str(), call.where);
+  }
+  HeldVariables held(entry->held(), name);
   try {
     if (tapes_open()) {
       run_under_tape(*entry, name, inputs_of(call.leaves, false, call.where), results.tensors, call.where);
@@ -284,7 +288,7 @@ void FunctionBase::State::serve(const std::shared_ptr<Entry>& entry, const Misse
       std::shared_ptr<const BoundProgram> bound = entry->bound_to(*bindings);
       std::vector<const Tensor*> pointers;
       for (const Tensor& tensor : call.tensors) pointers.push_back(&tensor);
-      run_compiled(*entry, name, *bound, pointers, results.tensors, call.where);
+      run_compiled(*entry, *bound, pointers, results.tensors);
       if (ambient() == 0 && epoch != 0) remember_hit(id, epoch, call.leaves, entry, bound);
     }
   } catch (const Problem& problem) {
@@ -340,8 +344,9 @@ namespace {
 /// Host code that a program runs may call functions, which may use the slot for another call, and may destroy this one.
 void run_kept(std::shared_ptr<FunctionBase::State> state, HitSlot slot, std::span<const Tensor* const> tensors,
               inside::CallResults& results, Where where) {
+  HeldVariables held(slot.entry->held(), state->name);
   try {
-    run_compiled(*slot.entry, state->name, *slot.bound, tensors, results.tensors, where);
+    run_compiled(*slot.entry, *slot.bound, tensors, results.tensors);
   } catch (const Problem& problem) {
     throw_run_error(state->name, problem, where);
   }
@@ -353,6 +358,7 @@ void run_kept(std::shared_ptr<FunctionBase::State> state, HitSlot slot, std::spa
 
 bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) const {
   if (!state_ || trace_in_progress() || ambient() != 0 || tapes_open() || VariableOverlay::current()) return false;
+  if (HeldVariables::any()) return false;  // inside of host code that a call runs: its Variables are looked for
   HitSlot* slot = find_hit(state_->id, views);
   if (!slot) return false;
   if (slot->entry->calls.load(std::memory_order_relaxed) + 1 >= slot->entry->next_audit.load(std::memory_order_relaxed))
@@ -360,16 +366,14 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   slot->entry->calls.fetch_add(1, std::memory_order_relaxed);
   std::array<const Tensor*, LeafViews::most> tensors;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    if (views[i].tensor && views[i].tensor->defined()) tensors[count++] = views[i].tensor;
-    if (views[i].is_size) tensors[count++] = &any_size();
-  }
+  for (std::size_t i = 0; i < views.size(); ++i)
+    if (slot->inputs >> i & 1) tensors[count++] = views[i].tensor ? views[i].tensor : &any_size();
   if (slot->entry->runs_host_code) {
     run_kept(state_, *slot, {tensors.data(), count}, results, where);
     return true;
   }
   try {
-    run_compiled(*slot->entry, state_->name, *slot->bound, {tensors.data(), count}, results.tensors, where);
+    run_compiled(*slot->entry, *slot->bound, {tensors.data(), count}, results.tensors);
   } catch (const Problem& problem) {
     throw_run_error(state_->name, problem, where);
   }

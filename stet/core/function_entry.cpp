@@ -180,6 +180,13 @@ std::vector<GradientPairFacts> Entry::pairs() const {
   return under_tapes_ ? under_tapes_->pairs() : std::vector<GradientPairFacts>{};
 }
 
+std::vector<const VariableState*> Entry::held() const {
+  std::vector<const VariableState*> out;
+  if (runs_host_code && !VariableOverlay::current())
+    for (const CallVariables::Held& one : variables.locks) out.push_back(&standing_in(*one.state));
+  return out;
+}
+
 void Entry::collect_hidden() {
   runs_host_code = std::any_of(program->steps.begin(), program->steps.end(),
                                [](const std::unique_ptr<Step>& step) { return has_effect(*step); });
@@ -201,8 +208,7 @@ namespace {
 /// Holds the Variables of a call, in the order of their ids.
 class VariableLocks {
  public:
-  VariableLocks(const std::vector<CallVariables::Held>& held, const char* function, Where where) : held_(held) {
-    for (const CallVariables::Held& one : held_) HeldVariables::refuse(standing_in(*one.state), function, where);
+  explicit VariableLocks(const std::vector<CallVariables::Held>& held) : held_(held) {
     for (const CallVariables::Held& one : held_) {
       SharedLock& guard = standing_in(*one.state).guard;
       one.exclusive ? guard.lock() : guard.lock_shared();
@@ -220,13 +226,6 @@ class VariableLocks {
  private:
   const std::vector<CallVariables::Held>& held_;
 };
-
-/// What a call that runs host code holds meanwhile.
-std::vector<const VariableState*> states_of(const std::vector<CallVariables::Held>& held) {
-  std::vector<const VariableState*> out;
-  for (const CallVariables::Held& one : held) out.push_back(&standing_in(*one.state));
-  return out;
-}
 
 /// A program whose sizes are known when parts of it have run makes room for its results itself.
 std::vector<Tensor> run_late(const Program& program, const BoundProgram& bound, void* const* memory) {
@@ -279,13 +278,11 @@ std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound,
   return out;
 }
 
-void run_compiled(const Entry& entry, const std::string& function, const BoundProgram& bound,
-                  std::span<const Tensor* const> tensors, ResultTensors& results, Where where) {
+void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
+                  ResultTensors& results) {
   const CallVariables& variables = entry.variables;
   if (VariableOverlay* overlay = VariableOverlay::current()) return run_apart(entry, bound, tensors, results, *overlay);
-  VariableLocks locks(variables.locks, function.c_str(), where);
-  std::optional<HeldVariables> held;
-  if (entry.runs_host_code) held.emplace(states_of(variables.locks), function);
+  VariableLocks locks(variables.locks);
   std::size_t count = tensors.size();
   ShortArray<void*, 8> memory(count + entry.hidden.size());
   for (std::size_t i = 0; i < count; ++i) memory[i] = tensors[i]->node()->data;
@@ -322,7 +319,8 @@ void run_compiled(const Entry& entry, const std::string& function, const BoundPr
 }
 
 std::vector<Tensor> Entry::variable_values() const {
-  VariableLocks locks(variables.locks, "verify", {});
+  for (const CallVariables::Held& one : variables.locks) HeldVariables::refuse(standing_in(*one.state), "verify", {});
+  VariableLocks locks(variables.locks);
   VariableOverlay* overlay = VariableOverlay::current();
   std::vector<Tensor> out;
   for (const Variable& variable : used) {
@@ -337,9 +335,7 @@ void run_under_tape(Entry& entry, const std::string& function, const std::vector
   std::shared_ptr<CalledGraph> called = entry.under_tapes(function);
   VariableOverlay* overlay = VariableOverlay::current();
   std::optional<VariableLocks> locks;
-  std::optional<HeldVariables> held;
-  if (!overlay) locks.emplace(entry.variables.locks, function.c_str(), where);
-  if (!overlay && entry.runs_host_code) held.emplace(states_of(entry.variables.locks), function);
+  if (!overlay) locks.emplace(entry.variables.locks);
   std::vector<Tensor> inputs = given;
   for (const Trace::HiddenInput& input : entry.hidden) {
     if (!input.variable.defined()) {

@@ -91,6 +91,8 @@ struct Entry : TracedRun {
   std::vector<GradientPairFacts> pairs() const;
   /// What the Variables that it uses hold at one moment.
   std::vector<Tensor> variable_values() const;
+  /// The Variables that a call holds while host code runs inside of it.
+  std::vector<const VariableState*> held() const;
   /// Fills in what calls need of Variables and captured tensors.
   void collect_hidden();
 
@@ -102,8 +104,8 @@ struct Entry : TracedRun {
 
 /// Runs the program on the memory of dense tensors, holding the Variables from launch to commit. When it throws,
 /// nothing has changed.
-void run_compiled(const Entry& entry, const std::string& function, const BoundProgram& bound,
-                  std::span<const Tensor* const> tensors, ResultTensors& results, Where where);
+void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const Tensor* const> tensors,
+                  ResultTensors& results);
 /// Runs a program on dense tensors, all results in fresh memory.
 std::vector<Tensor> run_fresh(const Program& program, const BoundProgram& bound, std::span<const Tensor> inputs);
 /// The same where tapes are open, which see one op. `given` are the tensors as tapes know them.

@@ -92,6 +92,8 @@ void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& lea
   HitSlot made;
   std::size_t next = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const bool is_input = leaves[i].kind == Leaf::size || (leaves[i].kind == Leaf::tensor && leaves[i].value.defined());
+    made.inputs |= static_cast<std::uint32_t>(is_input) << i;
     if (leaves[i].kind != Leaf::tensor) {
       made.leaves[i] = leaves[i].kind == Leaf::variable ? leaves[i].state.id()
                        : leaves[i].kind == Leaf::size   ? static_cast<std::uint64_t>(leaves[i].length.constant())

@@ -1,5 +1,6 @@
 #include "stet/core/structure.h"
 
+#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -38,8 +39,9 @@ Leaf leaf_of_size(const Dim& size) {
 }
 
 LeafView view_of_size(const Dim& size) {
-  if (!size.is_constant()) return {.bits = UINT64_MAX, .is_size = true};
-  return {.bits = static_cast<std::uint64_t>(size.constant()), .is_size = size.constant() >= 0};
+  // The least integer stands for none: it is no size, and as a number it only misses the shortest way.
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+  return {.bits = static_cast<std::uint64_t>(size.is_constant() ? size.constant() : none)};
 }
 
 }  // namespace stet::structure

@@ -62,7 +62,6 @@ using Leaves = std::vector<Leaf>;
 struct LeafView {
   const Tensor* tensor = nullptr;  // or
   std::uint64_t bits = 0;          // of a number, a count, a size; the identity of a Variable or an object
-  bool is_size = false;
 };
 /// The leaves of a call's arguments. Calls with more are served without the shortest way.
 class LeafViews {

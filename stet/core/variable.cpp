@@ -109,7 +109,9 @@ VariableWatch::~VariableWatch() { watch = before_; }
 
 constinit thread_local const HeldVariables* HeldVariables::innermost = nullptr;
 HeldVariables::HeldVariables(std::vector<const VariableState*> held, const std::string& function)
-    : held_(std::move(held)), function_(function), outer_(std::exchange(innermost, this)) {}
+    : held_(std::move(held)), function_(function), outer_(innermost) {
+  if (!held_.empty()) innermost = this;
+}
 HeldVariables::~HeldVariables() { innermost = outer_; }
 
 void HeldVariables::refuse_held(const VariableState& state, const char* what, Where where) {

@@ -30,11 +30,14 @@ void refuse_in_init_scope(const VariableState& variable, const char* what, Where
 /// wait for the call to end, which waits for him.
 class HeldVariables {
  public:
+  /// None held: nothing is said.
   HeldVariables(std::vector<const VariableState*> held, const std::string& function);
   ~HeldVariables();
   HeldVariables(const HeldVariables&) = delete;
   HeldVariables& operator=(const HeldVariables&) = delete;
 
+  /// Such a call is around this.
+  static bool any() { return innermost != nullptr; }
   /// UserError if a call around this holds it.
   static void refuse(const VariableState& state, const char* what, Where where) {
     if (innermost) refuse_held(state, what, where);

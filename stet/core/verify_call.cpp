@@ -67,7 +67,7 @@ class Check {
         if (!bindings) throw InternalError("a trace does not accept the call that it is verified with");
         std::vector<const Tensor*> pointers;
         for (const Tensor& tensor : call_.tensors) pointers.push_back(&tensor);
-        run_compiled(entry_, call_.function, *entry_.bound_to(*bindings), pointers, tensors, call_.where);
+        run_compiled(entry_, *entry_.bound_to(*bindings), pointers, tensors);
       }
     } catch (const Problem& problem) {
       throw UserError(problem.text());
