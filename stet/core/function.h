@@ -98,7 +98,8 @@ struct SpecOf<Tensor> {
 struct CallLeaves {
   Leaves leaves = {};
   std::vector<int> owners = {};
-  std::vector<TensorSpec> specs = {};  // of tensor leaves that stand for no tensor; as many as tensor leaves, or none
+  std::vector<TensorSpec> specs = {};         // of arguments that are known by their types
+  std::vector<std::size_t> spec_leaves = {};  // by spec, the leaf that stands for it
 
   template <class A>
   void add(const A& argument) {

@@ -122,6 +122,7 @@ namespace inside {
 
 void CallLeaves::add(const ArgumentSpec& argument) {
   owners.push_back(next_++);
+  spec_leaves.push_back(leaves.size());
   if (argument.like().defined()) {
     leaves.push_back({.kind = Leaf::tensor, .value = argument.like()});
     specs.push_back(argument.spec());
@@ -162,6 +163,42 @@ inside::CallLeaves FunctionBase::promised(const char* what, Where where) const {
   return out;
 }
 
+namespace {
+
+/// A trace that relies on a size which a spec leaves open would serve no other: UserError with who asked.
+void check_open_sizes(const Entry& entry, const std::string& function, const inside::CallLeaves& given,
+                      const LookedUp& looked_up, Where where) {
+  std::vector<Tensor> others;
+  bool open = false;
+  for (std::size_t i = 0, next = 0; i < given.leaves.size(); ++i) {
+    const Leaf& leaf = given.leaves[i];
+    const bool is_input = leaf.kind == Leaf::size || (leaf.kind == Leaf::tensor && leaf.value.defined());
+    if (!is_input) continue;
+    others.push_back(looked_up.tensors[next++]);
+    auto spec = std::find(given.spec_leaves.begin(), given.spec_leaves.end(), i);
+    if (spec == given.spec_leaves.end()) continue;
+    const TensorNode& node = *others.back().node();
+    const std::vector<DimSpec>& dims =
+        given.specs[static_cast<std::size_t>(spec - given.spec_leaves.begin())].shape.dims;
+    std::vector<std::int64_t> sizes(node.sizes, node.sizes + node.rank);
+    for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+      if (!dims[axis].size) sizes[axis] = sizes[axis] * 7;  // the same change where sizes are the same
+      open = open || !dims[axis].size;
+    }
+    others.back() = placeholder(node.dtype, sizes);
+  }
+  if (!open || entry.accepts(looked_up.key, others)) return;
+  std::string facts;
+  for (const Fact& fact : entry.broken_facts(others))
+    facts += text("; ", fact.reason.asker, at_line(fact.reason.where), " needs ", fact);
+  throw UserError(error_text(text("concrete: '", function, "' relies on a size that the spec leaves open", facts),
+                             where,
+                             text("give the size instead of dyn (dyn was taken to be ", unknown_size,
+                                  " or a multiple), or keep it a Dim in host code")));
+}
+
+}  // namespace
+
 std::shared_ptr<Entry> FunctionBase::trace_for(const inside::CallLeaves& given, const char* what, Where where) const {
   std::shared_ptr<State> kept = this->state(what, where);
   State& state = *kept;
@@ -179,6 +216,7 @@ std::shared_ptr<Entry> FunctionBase::trace_for(const inside::CallLeaves& given, 
     throw UserError(error_text(
         text(what, ": no trace of '", state.name, "' fits, and as many are kept as may be: such calls run eagerly"),
         where, "raise .max_traces or .max_bytes"));
+  if (std::string_view(what) == "concrete") check_open_sizes(*entry, state.name, given, looked_up, where);
   return entry;
 }
 

@@ -74,6 +74,24 @@ TEST_F(Inspection, concrete_refuses_other_arguments) {
   EXPECT_EQ(c(ones({4}), 3).to_vector<float>(), std::vector<float>(4, 3));
 }
 
+TEST_F(Inspection, concrete_refuses_a_trace_for_one_size_where_any_was_asked_for) {
+  Function f = function("f(x, y)", [](Tensor x, Tensor y) { return x * int(x.dim(0)) + y; });
+  int line = __LINE__ + 1;
+  std::string text = error_of([&] { f.concrete({f32, {dyn}}, {f32, {dyn}}); });
+  EXPECT_CONTAINS(text, "concrete: 'f' relies on a size that the spec leaves open; host code at ");
+  EXPECT_CONTAINS(text, "needs x_0 == 60");
+  EXPECT_CONTAINS(text, at_line(line));
+  EXPECT_CONTAINS(text, "give the size instead of dyn");
+  EXPECT_EQ(f.concrete({f32, {4}}, {f32, {4}})(ones({4}), ones({4})).to_vector<float>(), std::vector<float>(4, 5));
+  // Sizes that have to agree are no such thing, unless one of them is given.
+  Function g = function("g(x, y)", [](Tensor x, Tensor y) { return x + y; });
+  g.concrete({f32, {dyn}}, {f32, {dyn}});
+  EXPECT_CONTAINS(error_of([&] {
+                    g.concrete({f32, {dyn}}, {f32, {60}});
+                  }),
+                  "relies on a size that the spec leaves open");
+}
+
 TEST_F(Inspection, concrete_of_a_signature) {
   Function f = function("f(x)", [](Tensor x) { return x * 2; }, {.signature = {{f32, {dyn("n"), 2}}}});
   ConcreteFunction c = f.concrete();
