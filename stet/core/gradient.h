@@ -86,7 +86,6 @@ struct CoreOps {
   Tensor (*sum_to)(const Tensor& x, const Shape& shape);
   /// The sum of blocks in zeros of this shape.
   Tensor (*assembled)(const Shape& shape, std::vector<GradientBlock> blocks);
-  Tensor (*reshape)(const Tensor& x, const Shape& shape);
   /// One element along the first axis.
   Tensor (*element)(const Tensor& x, std::int64_t place);
   /// Tensors of one type along a new first axis.

@@ -14,7 +14,6 @@ constinit const CoreOps core_ops{.add = add,
                                  .reshape = reshape,
                                  .sum_to = sum_to,
                                  .assembled = assembled,
-                                 .reshape = [](const Tensor& x, const Shape& shape) { return reshape(x, shape); },
                                  .element = [](const Tensor& x, std::int64_t place) { return x[place]; },
                                  .stack = [](const std::vector<Tensor>& parts) { return stack(parts); }};
 
