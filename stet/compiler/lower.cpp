@@ -358,6 +358,8 @@ void LowerCall::maps(const Shape& space, std::span<const Place> operands, std::s
   this->kernel(std::move(kernel));
 }
 
+Device& LowerCall::device() const { return *lowering_.program->device; }
+
 const Target& LowerCall::target() const { return lowering_.program->device->target(); }
 
 void LowerCall::step(std::unique_ptr<Step> step) { lowering_.program->steps.push_back(std::move(step)); }

@@ -66,6 +66,7 @@ class LowerCall {
   void step(std::unique_ptr<Step> step);
   /// Who makes steps of what is no kernel.
   const Target& target() const;
+  Device& device() const;
   /// A check of operand `operand`'s values against an axis of this size, which names this node and the user's line.
   KernelCheck check(const char* operand, const Dim& extent) const;
   /// After the last step added, the i64 in `place` is the value of `symbol`.

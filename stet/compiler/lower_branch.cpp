@@ -1,5 +1,6 @@
 // A branch becomes one step that runs the program of the chosen child. Where the children's results differ in size, a
-// step before it tells the sizes, so that the program can make room for them.
+// step before it tells the sizes, so that the program can make room for them; where a child finds them out, the step
+// itself tells them, and brings the memory.
 #include <algorithm>
 
 #include "stet/base/dim_inside.h"
@@ -26,9 +27,9 @@ void Lowering::lower_branch(LowerCall& call, ValueId id) {
       return std::find(symbols.begin(), symbols.end(), late.symbol) != symbols.end();
     });
   };
-  bool run_first = false;
+  bool found_out = false;  // while a side runs
   std::vector<BranchSizes::Size> known;
-  std::vector<BranchLateSizes::Size> late;
+  std::vector<LateBranchStep::Size> late;
   std::vector<std::pair<Dim, Place>> symbols;
   for (std::size_t r = 0; r < node.results.size(); ++r)
     for (int axis = 0; axis < node.results[r].shape.rank(); ++axis) {
@@ -39,18 +40,18 @@ void Lowering::lower_branch(LowerCall& call, ValueId id) {
       Dim yes = size(branch.yes), no = size(branch.no);
       if (!dim.as_symbol() || identical(dim, yes) || identical(dim, no)) continue;
       Place place = call.temporary(DType::i64, Shape());
-      run_first = run_first || found_inside(*programs.yes, yes) || found_inside(*programs.no, no);
+      found_out = found_out || found_inside(*programs.yes, yes) || found_inside(*programs.no, no);
       known.push_back({yes, no, place.buffer});
       late.push_back({r, static_cast<std::size_t>(axis), place.buffer});
       symbols.emplace_back(dim, place);
     }
-  if (run_first)
-    call.step(std::make_unique<BranchLateSizes>(programs, condition, inputs, std::move(late)));
+  for (const Place& place : tuple_places(id)) results.push_back(place.buffer);
+  if (found_out)
+    call.step(std::make_unique<LateBranchStep>(programs, condition, inputs, results, std::move(late)));
   else if (!known.empty())
     call.step(std::make_unique<BranchSizes>(device, condition, std::move(known)));
   for (const auto& [symbol, place] : symbols) call.bind_late(symbol, place);
-
-  for (const Place& place : tuple_places(id)) results.push_back(place.buffer);
+  if (found_out) return;
   call.step(std::make_unique<BranchStep>(std::move(programs), condition, std::move(inputs), std::move(results)));
 }
 

@@ -44,6 +44,13 @@ class Merging {
  public:
   explicit Merging(const Graph& graph)
       : graph_(graph), users_(users(graph)), facts_(graph.nodes.size()), seen_(graph.nodes.size(), 0) {
+    // What has an effect comes after what had one before, as if it used it.
+    ValueId effect = -1;
+    for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+      if (!has_effect(graph.nodes[id])) continue;
+      if (effect >= 0) users_[static_cast<std::size_t>(effect)].push_back(static_cast<int>(id));
+      effect = static_cast<ValueId>(id);
+    }
     for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
       group_.push_back(id);
       members_.push_back({static_cast<ValueId>(id)});

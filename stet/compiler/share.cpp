@@ -48,7 +48,8 @@ Graph share_common(const Graph& old) {
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
     Node node = to.renamed(id);
     // Late sizes are symbols of their own node: two equal nodes have different ones, and stay apart.
-    bool sharable = node.op != &input_row && node.op->kind != Kind::late && children(node).empty();
+    bool sharable =
+        node.op != &input_row && node.op->kind != Kind::late && children(node).empty() && !node.op->has_effect;
     std::size_t hash = hash_of(node);
     ValueId found = -1;
     if (sharable) {

@@ -11,6 +11,7 @@
 #include "stet/compiler/pipeline.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/gradient.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -416,11 +417,18 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
                                                     : tapes_following(given[i]) > 0));
   test_sizes(graph_, given);
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
-  if (seen && (tapes > 1 || has_late_sizes(graph_))) return replay(graph_, given);
+  if (seen && (tapes > 1 || op_by_op_ || has_late_sizes(graph_))) return replay(graph_, given);
   std::vector<Tensor> inputs;
   for (const Tensor& input : given) inputs.push_back(input.contiguous());
   if (!seen) return run_plain(inputs);
-  std::shared_ptr<GradientPair> pair = pair_for(inputs, followed);
+  std::shared_ptr<GradientPair> pair;
+  try {
+    pair = pair_for(inputs, followed);
+  } catch (const NoGradient&) {
+    // Nobody has asked for that gradient yet: op by op, it is an error when somebody does.
+    op_by_op_ = true;
+    return replay(graph_, given);
+  }
   pair->calls.fetch_add(1, std::memory_order_relaxed);
   std::vector<Tensor> all = followed_by(inputs, pair->captured);
   std::optional<Bindings> bindings = accepted(*pair->forward, all);

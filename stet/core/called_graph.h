@@ -1,6 +1,7 @@
 // CalledGraph: a graph as eager code calls it. Without tapes it is a compiled program; a tape sees it as one op, with a
 // second program for its gradient. Private to core/.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -71,6 +72,7 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
   std::shared_ptr<Program> program_;
   std::vector<std::shared_ptr<struct GradientPair>> pairs_;
   RecentBindings recent_;
+  std::atomic<bool> op_by_op_ = false;  // under tapes: it has no gradient as a whole
 };
 
 }  // namespace stet

@@ -172,8 +172,20 @@ class Comparison {
     for (std::size_t r = 0; r < results.size(); ++r) match(level, level.first.results[r], results[r], {});
     std::vector<ValueId> first = effects(level.first), second = effects(level.second);
     for (std::size_t i = 0; i < std::min(first.size(), second.size()); ++i) match(level, first[i], second[i], {});
-    if (first.size() != second.size())
-      part(text(first.size(), " branches that may throw"), text(second.size(), " branches that may throw"), {});
+    if (first.size() != second.size()) part_effects(level, first, second);
+  }
+
+  /// One run does something that the other does not.
+  [[noreturn]] static void part_effects(const Level& level, const std::vector<ValueId>& first,
+                                        const std::vector<ValueId>& second) {
+    const std::size_t common = std::min(first.size(), second.size());
+    const bool more = first.size() > common;
+    const Graph& graph = more ? level.first : level.second;
+    const ValueId extra = more ? first[common] : second[common];
+    const std::string what = text(described(graph, extra), ", ");
+    const std::string in_first = more ? what : "", in_second = more ? "" : what;
+    part(text(in_first, first.size(), " effects (branches that may throw, what prints, asserts or calls the host)"),
+         text(in_second, second.size(), " effects"), graph.node(extra).where);
   }
 
   /// The last results are the next values of Variables, in the order in which these were met: it depends on which side
@@ -323,7 +335,8 @@ class Comparison {
         return text(stet::described(leaf), " returned");
       };
       bool same = a[i].kind == b[i].kind && a[i].dtype == b[i].dtype && a[i].bits == b[i].bits &&
-                  a[i].undefined == b[i].undefined && a[i].state.id() == b[i].state.id();
+                  a[i].undefined == b[i].undefined && a[i].state.id() == b[i].state.id() &&
+                  identical(a[i].length, b[i].length);
       if (!same) part(show(a[i]), show(b[i]), {});
     }
   }

@@ -9,6 +9,7 @@
 #include "stet/compiler/pipeline.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/scope.h"
 #include "stet/core/tensor_node.h"
 
@@ -500,8 +501,11 @@ void check_structure(const std::string& function, const PathEnd& a, const PathEn
       if ((a.result_ids[tensor] < 0) != (b.result_ids[tensor] < 0))
         fail("a tensor on one, and an undefined one on another");
       ++tensor;
-    } else if (x.kind == Leaf::variable ? x.state.id() != y.state.id() : x.bits != y.bits) {
+    } else if (x.kind == Leaf::variable ? x.state.id() != y.state.id()
+               : x.kind == Leaf::size   ? !identical(x.length, y.length)
+                                        : x.bits != y.bits) {
       fail(x.kind == Leaf::number   ? "different C++ numbers"
+           : x.kind == Leaf::size   ? "different sizes"
            : x.kind == Leaf::text   ? "different texts"
            : x.kind == Leaf::count  ? "vectors of different lengths"
            : x.kind == Leaf::object ? "different objects"
@@ -825,6 +829,8 @@ std::vector<bool> inputs_reached(const Graph& side, const std::vector<bool>& ask
 
 void branch_gradient(GradientCall& call) {
   const auto& branch = call.attributes<BranchAttributes>();
+  refuse_again(*branch.yes);
+  refuse_again(*branch.no);
   // Zeros for what neither side computes from would be zeros times whatever was computed before.
   std::vector<bool> asked;
   for (const Tensor& d : call.ds()) asked.push_back(d.defined());
@@ -843,7 +849,7 @@ void branch_gradient(GradientCall& call) {
       tape.watch(inputs.back());
       wanted.push_back(inputs.back());
     }
-    std::vector<Tensor> results = replay(chosen, inputs);
+    std::vector<Tensor> results = replay(chosen, inputs, Effects::have_happened);
     std::vector<Tensor> out = gradients_of(tape, results, call.ds(), {wanted.begin(), wanted.end()});
     for (std::size_t i = 0; i < out.size(); ++i)
       if (!out[i].defined()) out[i] = zeros_like(wanted[i]);

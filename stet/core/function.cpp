@@ -1,6 +1,7 @@
 #include "stet/core/function.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -9,17 +10,14 @@
 #include "stet/base/error.h"
 #include "stet/base/kept_where.h"
 #include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/core/ambient.h"
 #include "stet/core/call.h"
-#include "stet/core/function_entry.h"
-#include "stet/core/hit.h"
-#include "stet/core/host_function.h"
-#include "stet/core/retrace.h"
+#include "stet/core/function_state.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
-#include "stet/core/trace_cache.h"
 #include "stet/core/variable_overlay.h"
 #include "stet/core/verify_call.h"
 
@@ -35,24 +33,42 @@ double milliseconds_since(Clock::time_point start) {
 class InlinedCall {
  public:
   InlinedCall(const std::string& function, const Leaves& arguments, Where where) {
-    if (++depth <= most) return;
-    --depth;
+    auto depth = std::count_if(open().begin(), open().end(), [&](const std::string* one) { return one == &function; });
+    if (depth >= most) refuse(function, arguments, where);
+    open().push_back(&function);
+  }
+  ~InlinedCall() { open().pop_back(); }
+  InlinedCall(const InlinedCall&) = delete;
+  InlinedCall& operator=(const InlinedCall&) = delete;
+
+ private:
+  static constexpr int most = 100;
+  /// The names of the functions that are run in place, from the outermost to the innermost; each function has its own.
+  static std::vector<const std::string*>& open() {
+    constinit thread_local std::vector<const std::string*>* names = nullptr;
+    return names ? *names : make_for_this_thread(names);
+  }
+  /// "f -> g -> f": from the last call of the function to this one. Empty where it calls itself.
+  static std::string circle(const std::string& function) {
+    std::string out = function;
+    for (std::size_t i = open().size(); i-- > 0;) {
+      out = text(*open()[i], " -> ", out);
+      if (open()[i] == &function) return i + 1 == open().size() ? "" : text(": ", out);
+    }
+    return "";
+  }
+  [[noreturn]] static void refuse(const std::string& function, const Leaves& arguments, Where where) {
     const bool counts =
         std::any_of(arguments.begin(), arguments.end(), [](const Leaf& leaf) { return leaf.kind == Leaf::number; });
     throw TraceError(error_text(
-        text("'", function, "' is called inside itself more than ", most, " deep while being traced"), where,
+        text("'", function, "' is called inside itself more than ", most, " deep while being traced", circle(function)),
+        where,
         counts ? text("a recursion on C++ numbers is unrolled into the trace, at most ", most,
                       " deep: check that it ends, or write it as a loop")
                : "a recursion that a tensor ends has no end while tracing, where both sides of an if (tensor) are "
                  "taken; write a loop over sizes or numbers"));
   }
-  ~InlinedCall() { --depth; }
-
- private:
-  static constexpr int most = 100;
-  static thread_local int depth;
 };
-thread_local int InlinedCall::depth = 0;
 
 /// A tensor that host code kept from a trace will be an error wherever it is used: said before, and with its line.
 void tell_leak(const std::string& function, Where line) {
@@ -63,48 +79,36 @@ void tell_leak(const std::string& function, Where line) {
 
 }  // namespace
 
-struct FunctionBase::State {
-  const std::uint64_t id = next_function_id();
-  std::string name;
-  ArgumentNames arguments;
-  FunctionOptions options;
-  HostFunction host{name, arguments, options};
-  TraceCache cache{name, options, host.where};
-
-  void check_arguments(const Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
-  /// Against the promise; UserError naming argument and both types.
-  void check_signature(const Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
-  /// Traces and compiles.
-  std::shared_ptr<Entry> make_entry(const MissedCall& call);
-  /// Runs the host code again, if it is time, and does what on_stale says; the trace that serves the call.
-  std::shared_ptr<Entry> audited(std::shared_ptr<Entry> entry, MissedCall call);
-};
-
-namespace {
-
-std::vector<Tensor> tensors_of(const Leaves& leaves, Where where) {
-  std::vector<Tensor> out;
-  for (const Leaf& leaf : leaves)
-    if (leaf.kind == Leaf::tensor) {
-      concrete_node(leaf.value, "call", where);
-      out.push_back(leaf.value.contiguous(where));
-    }
-  return out;
+LookedUp::LookedUp(const Leaves& leaves, bool dense, Where where)
+    : tensors(inputs_of(leaves, dense, where)), key(keys_of(leaves)) {
+  if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
 }
 
-}  // namespace
-
-void FunctionBase::State::check_arguments(const Leaves& leaves, const std::vector<int>& owners,
-                                          Where call_where) const {
+void FunctionBase::State::prepare_arguments(Leaves& leaves, const std::vector<int>& owners, Where call_where) const {
+  std::size_t tensor = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const char* what = nullptr;
-    if (leaves[i].kind == Leaf::tensor && !leaves[i].value.defined()) what = "tensor";
-    if (leaves[i].kind == Leaf::variable && !leaves[i].state.defined()) what = "Variable";
-    if (what)
-      throw UserError(error_text(text(name, ": ", arguments.of(owners[i], leaves[i].path), " is an undefined ", what),
-                                 call_where,
-                                 leaves[i].value.is_no_gradient() ? advice_for_undefined(leaves[i].value)
-                                                                  : "assign a value to it before the call"));
+    Leaf& leaf = leaves[i];
+    if (leaf.kind == Leaf::variable && !leaf.state.defined())
+      throw UserError(error_text(text(name, ": ", arguments.of(owners[i], leaf.path), " is an undefined Variable"),
+                                 call_where, "assign a value to it before the call"));
+    // Eagerly sizes are numbers: those of a trace that this interrupts (InitScope) are read, and pinned by that.
+    if (leaf.kind == Leaf::size && !current_trace()) {
+      std::string path = std::move(leaf.path);
+      leaf = structure::leaf_of_size(leaf.length.value(call_where));
+      leaf.path = std::move(path);
+    }
+    if (leaf.kind != Leaf::tensor) continue;
+    const std::size_t number = tensor++;
+    if (number >= options.signature.size() || !leaf.value.defined() || !leaf.value.node()->weak) continue;
+    const TensorSpec& spec = options.signature[number];
+    if (spec.shape.rank() != 0) continue;
+    // A number takes the type of what it meets: here the promise.
+    try {
+      leaf.value = as_tensor(In(leaf.value, call_where), spec.dtype);
+    } catch (const Problem& problem) {
+      throw UserError(error_text(text(name, ": ", arguments.of(owners[i], leaf.path), ": ", problem.text()), call_where,
+                                 problem.advice()));
+    }
   }
 }
 
@@ -126,14 +130,18 @@ void FunctionBase::State::check_signature(const Leaves& leaves, const std::vecto
     if (leaves[i].kind != Leaf::tensor) continue;
     const Tensor& tensor = leaves[i].value;
     const TensorSpec& spec = promised[next++];
-    const Shape sizes = tensor.shape();
     auto refuse = [&](const std::string& why) {
-      throw UserError(error_text(text(name, ": ", arguments.of(owners[i]), " is ", tensor.dtype(), sizes,
+      throw UserError(error_text(text(name, ": ", arguments.of(owners[i]), " is ", tensor.dtype(), tensor.shape(),
                                       ", the signature promises ", spec, why),
                                  call_where, "change the call, or the signature"));
     };
     // Called inside of another trace, a size may be a symbol: what was promised of it is then a fact of that trace.
     const Reason reason{name.c_str(), "signature", call_where};
+    if (!tensor.defined())
+      throw UserError(error_text(
+          text(name, ": ", arguments.of(owners[i], leaves[i].path), " is undefined, the signature promises ", spec),
+          call_where, "assign a tensor to it before the call"));
+    const Shape sizes = tensor.shape();
     if (tensor.dtype() != spec.dtype || sizes.rank() != spec.shape.rank()) refuse("");
     for (int axis = 0; axis < sizes.rank(); ++axis) {
       const DimSpec& dim = spec.shape.dims[static_cast<std::size_t>(axis)];
@@ -160,12 +168,14 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
   std::vector<Dim> sizes = solve_facts(*entry->graph.scope);
   std::size_t tensor = 0;
   for (const Leaf& leaf : call.leaves) {
-    if (leaf.kind != Leaf::tensor) {
+    const bool is_input = leaf.kind == Leaf::size || (leaf.kind == Leaf::tensor && leaf.value.defined());
+    if (!is_input) {
       entry->types.push_back(described(leaf));
       continue;
     }
     const ValueType& traced = entry->graph.type(entry->graph.inputs[tensor++]);
-    entry->types.push_back(text(traced.dtype, traced.shape.substitute(sizes)));
+    const Shape shape = traced.shape.substitute(sizes);
+    entry->types.push_back(leaf.kind == Leaf::size ? text("size ", shape[0]) : text(traced.dtype, shape));
   }
   entry->collect_hidden();
   entry->measure();
@@ -203,6 +213,7 @@ FunctionBase::FunctionBase(std::string_view name, std::size_t arity, HostCode bo
                            Where where)
     : state_(std::make_shared<State>()) {
   state_->host.body = std::move(body);
+  state_->arity = arity;
   state_->options = std::move(options);
   state_->host.where = kept(where);
   std::string made_up;  // without a name, where it was made is what tells it from others
@@ -232,21 +243,65 @@ const std::shared_ptr<FunctionBase::State>& FunctionBase::state(const char* what
   return state_;
 }
 
+namespace {
+
+/// Stands for every size among the inputs of a program: nobody reads an element.
+const Tensor& any_size() {
+  static const Tensor* const one = new Tensor(size_tensor(0));  // never destroyed: see thread_end.h
+  return *one;
+}
+
+}  // namespace
+
+std::shared_ptr<inside::Body> FunctionBase::body() const { return state_; }
+
+void FunctionBase::take_body(std::shared_ptr<inside::Body> body) {
+  state_ = std::static_pointer_cast<State>(std::move(body));
+}
+
 void FunctionBase::take_results(Leaves given, Results& results) {
   auto kept = std::make_shared<Leaves>(std::move(given));
-  for (Leaf& leaf : *kept)
-    if (leaf.kind == Leaf::tensor) {
-      leaf.undefined = !leaf.value.defined();
-      if (!leaf.undefined) results.tensors.add(std::move(leaf.value));
-    }
+  for (Leaf& leaf : *kept) {
+    if (leaf.kind == Leaf::size) leaf.undefined = true;  // it is itself
+    if (leaf.kind != Leaf::tensor) continue;
+    leaf.undefined = !leaf.value.defined();
+    if (!leaf.undefined) results.tensors.add(std::move(leaf.value));
+  }
   results.form = kept.get();
   results.owner = std::move(kept);
+}
+
+void FunctionBase::State::serve(const std::shared_ptr<Entry>& entry, const MissedCall& call, std::uint64_t epoch,
+                                inside::CallResults& results) {
+  std::optional<Bindings> bindings = entry->accepts(call.key, call.tensors);
+  if (!bindings) throw InternalError(text("the trace of '", name, "' does not accept its own arguments"));
+  entry->calls.fetch_add(1, std::memory_order_relaxed);
+  for (const Variable& variable : entry->used) {
+    refuse_in_init_scope(state_of(variable), name.c_str(), call.where);
+    if (!VariableOverlay::current()) HeldVariables::refuse(standing_in(state_of(variable)), name.c_str(), call.where);
+  }
+  HeldVariables held(entry->held(), name);
+  try {
+    if (tapes_open()) {
+      run_under_tape(*entry, name, inputs_of(call.leaves, false, call.where), results.tensors, call.where);
+    } else {
+      std::shared_ptr<const BoundProgram> bound = entry->bound_to(*bindings);
+      std::vector<const Tensor*> pointers;
+      for (const Tensor& tensor : call.tensors) pointers.push_back(&tensor);
+      run_compiled(*entry, *bound, pointers, results.tensors);
+      if (ambient() == 0 && epoch != 0) remember_hit(id, epoch, call.leaves, entry, bound);
+    }
+  } catch (const Problem& problem) {
+    throw_run_error(name, problem, call.where);
+  }
+  results.form = &entry->result_form;
+  results.owner = entry;
 }
 
 void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results, Where where) const {
   std::shared_ptr<State> kept = this->state("call", where);  // host code may destroy this Function
   State& state = *kept;
-  state.check_arguments(leaves, owners, where);
+  state.prepare_arguments(leaves, owners, where);
   if (!state.options.signature.empty()) state.check_signature(leaves, owners, where);
   if (current_trace()) {
     InlinedCall guard(state.name, leaves, where);
@@ -256,11 +311,9 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
     InlinedCall guard(state.name, leaves, where);
     return take_results(state.host.body(leaves), results);
   }
-  std::vector<Tensor> tensors = tensors_of(leaves, where);
-  std::vector<LeafKey> key = keys_of(leaves);
-  if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
+  LookedUp looked_up(leaves, true, where);
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
-  MissedCall missed{state.name, state.arguments, leaves, owners, key, tensors, where};
+  MissedCall missed{state.name, state.arguments, leaves, owners, looked_up.key, looked_up.tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(missed, [&](bool) { return state.make_entry(missed); });
   if (!entry) return take_results(state.host.body(leaves), results);  // too many traces: OnLimit::eager
   bool first = entry->calls.load(std::memory_order_relaxed) == 0;
@@ -268,28 +321,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
   entry = state.audited(std::move(entry), missed);
   if (!entry) return take_results(state.host.body(leaves), results);
   if (check && !entry->stale) verify_call(*entry, state.host, missed, first);
-  std::optional<Bindings> bindings = entry->accepts(key, tensors);
-  if (!bindings) throw InternalError(text("the trace of '", state.name, "' does not accept its own arguments"));
-  entry->calls.fetch_add(1, std::memory_order_relaxed);
-  for (const Variable& variable : entry->used) refuse_in_init_scope(state_of(variable), state.name.c_str(), where);
-  try {
-    if (tapes_open()) {
-      std::vector<Tensor> given;
-      for (const Leaf& leaf : leaves)
-        if (leaf.kind == Leaf::tensor) given.push_back(leaf.value);
-      run_under_tape(*entry, state.name, given, results.tensors, where);
-    } else {
-      std::shared_ptr<const BoundProgram> bound = entry->bound_to(*bindings);
-      std::vector<const Tensor*> pointers;
-      for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
-      run_compiled(*entry, *bound, pointers, results.tensors);
-      if (ambient() == 0) remember_hit(state.id, epoch, leaves, entry, bound);
-    }
-  } catch (const Problem& problem) {
-    throw_run_error(state.name, problem, where);
-  }
-  results.form = &entry->result_form;
-  results.owner = std::move(entry);
+  state.serve(entry, missed, epoch, results);
 }
 
 void FunctionBase::check(Leaves leaves, std::vector<int> owners, Where where) const {
@@ -298,19 +330,35 @@ void FunctionBase::check(Leaves leaves, std::vector<int> owners, Where where) co
   if (current_trace())
     throw TraceError(error_text(text("verify: '", state.name, "' cannot be verified while a function is traced"), where,
                                 "call verify outside of traced code"));
-  state.check_arguments(leaves, owners, where);
+  state.prepare_arguments(leaves, owners, where);
   if (!state.options.signature.empty()) state.check_signature(leaves, owners, where);
-  std::vector<Tensor> tensors = tensors_of(leaves, where);
-  std::vector<LeafKey> key = keys_of(leaves);
-  if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
-  MissedCall call{state.name, state.arguments, leaves, owners, key, tensors, where};
+  LookedUp looked_up(leaves, true, where);
+  MissedCall call{state.name, state.arguments, leaves, owners, looked_up.key, looked_up.tensors, where};
   std::shared_ptr<Entry> entry = state.cache.find_or_make(call, [&](bool) { return state.make_entry(call); });
   if (!entry) return;  // such calls run eagerly
   verify_call(*entry, state.host, call, true);
 }
 
+namespace {
+
+/// Host code that a program runs may call functions, which may use the slot for another call, and may destroy this one.
+void run_kept(std::shared_ptr<FunctionBase::State> state, HitSlot slot, std::span<const Tensor* const> tensors,
+              inside::CallResults& results, Where where) {
+  HeldVariables held(slot.entry->held(), state->name);
+  try {
+    run_compiled(*slot.entry, *slot.bound, tensors, results.tensors);
+  } catch (const Problem& problem) {
+    throw_run_error(state->name, problem, where);
+  }
+  results.form = &slot.entry->result_form;
+  results.owner = std::move(slot.entry);
+}
+
+}  // namespace
+
 bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) const {
   if (!state_ || trace_in_progress() || ambient() != 0 || tapes_open() || VariableOverlay::current()) return false;
+  if (HeldVariables::any()) return false;  // inside of host code that a call runs: its Variables are looked for
   HitSlot* slot = find_hit(state_->id, views);
   if (!slot) return false;
   if (slot->entry->calls.load(std::memory_order_relaxed) + 1 >= slot->entry->next_audit.load(std::memory_order_relaxed))
@@ -319,7 +367,11 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   std::array<const Tensor*, LeafViews::most> tensors;
   std::size_t count = 0;
   for (std::size_t i = 0; i < views.size(); ++i)
-    if (views[i].tensor) tensors[count++] = views[i].tensor;
+    if (slot->inputs >> i & 1) tensors[count++] = views[i].tensor ? views[i].tensor : &any_size();
+  if (slot->entry->runs_host_code) {
+    run_kept(state_, *slot, {tensors.data(), count}, results, where);
+    return true;
+  }
   try {
     run_compiled(*slot->entry, *slot->bound, {tensors.data(), count}, results.tensors);
   } catch (const Problem& problem) {
@@ -330,38 +382,6 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
 }
 
 int FunctionBase::trace_count() const { return state("trace_count")->cache.traces(); }
-
-std::string FunctionBase::explain() const {
-  const std::string& name = state("explain")->name;
-  std::string out = text(name, ": ", trace_count(), trace_count() == 1 ? " trace\n" : " traces\n");
-  int number = 0;
-  for (const std::shared_ptr<Entry>& entry : state_->cache.known()) {
-    out += text("  trace ", ++number, ": (");
-    out += text(joined(entry->types, ", "), "), ", entry->graph.nodes.size(), " nodes, ", entry->program->steps.size(),
-                " steps, traced in ", milliseconds_text(entry->trace_milliseconds), " ms, compiled in ",
-                milliseconds_text(entry->compile_milliseconds), " ms, ", entry->calls.load(), " calls\n");
-    for (const GradientPairFacts& pair : entry->pairs())
-      out += text("    under a tape: ", pair.forward_steps, " steps forward, ", pair.backward_steps,
-                  " backward, made in ", milliseconds_text(pair.milliseconds), " ms; ", pair.kept,
-                  pair.kept == 1 ? " tensor" : " tensors", " kept for a gradient; ", pair.calls, " calls\n");
-    for (const Fact& fact : entry->program->facts)
-      out += text("    fact ", fact, ", for ", fact.reason.asker, at_line(fact.reason.where), "\n");
-    for (const Trace::HiddenInput& hidden : entry->hidden)
-      out += hidden.captured.defined()
-                 ? text("    captured ", hidden.captured.dtype(), hidden.captured.shape(), ", a constant\n")
-                 : text("    Variable ", hidden.variable.name().empty() ? "" : text("'", hidden.variable.name(), "' "),
-                        hidden.variable.dtype(), hidden.variable.shape(), "\n");
-  }
-  return out;
-}
-
-std::string FunctionBase::graph(int trace) const {
-  std::vector<std::shared_ptr<Entry>> entries = state("graph")->cache.known();
-  if (trace < 0 || static_cast<std::size_t>(trace) >= entries.size())
-    throw UserError(error_text(text("graph: there is no trace ", trace, " of '", state_->name, "'"), {},
-                               text("it has ", entries.size())));
-  return entries[static_cast<std::size_t>(trace)]->graph.str();
-}
 
 void FunctionBase::clear() const { state("clear")->cache.clear(); }
 

@@ -8,6 +8,7 @@
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
+#include "stet/core/ledger_account.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/variable_overlay.h"
@@ -18,7 +19,9 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   std::vector<LeafKey> out;
   for (const Leaf& leaf : leaves) {
     LeafKey key{.kind = leaf.kind, .dtype = leaf.dtype, .bits = leaf.bits};
-    if (leaf.kind == Leaf::tensor)
+    if (leaf.kind == Leaf::tensor && !leaf.value.defined())
+      key = {.kind = leaf.kind, .rank = no_tensor_rank, .bits = leaf.value.is_no_gradient()};
+    else if (leaf.kind == Leaf::tensor)
       key = {.kind = leaf.kind,
              .dtype = leaf.value.dtype(),
              .rank = leaf.value.rank(),
@@ -33,10 +36,35 @@ std::vector<LeafKey> keys_of(const Leaves& leaves) {
   return out;
 }
 
+Tensor size_tensor(std::int64_t size) {
+  static std::byte nothing[64];
+  TensorNode* node = new_node();
+  node->dtype = DType::bool_;
+  node->rank = 1;
+  node->dense = true;
+  node->sizes[0] = size;
+  node->strides[0] = 1;
+  node->data = nothing;
+  return Tensor(node);
+}
+
+std::vector<Tensor> inputs_of(const Leaves& leaves, bool dense, Where where) {
+  std::vector<Tensor> out;
+  for (const Leaf& leaf : leaves) {
+    if (leaf.kind == Leaf::size) out.push_back(size_tensor(leaf.length.constant()));
+    if (leaf.kind != Leaf::tensor || !leaf.value.defined()) continue;
+    concrete_node(leaf.value, "call", where);
+    out.push_back(dense ? leaf.value.contiguous(where) : leaf.value);
+  }
+  return out;
+}
+
 std::string described(const Leaf& leaf) {
   switch (leaf.kind) {
     case Leaf::tensor:
-      return text(leaf.value.dtype(), leaf.value.shape());
+      return leaf.value.defined() ? text(leaf.value.dtype(), leaf.value.shape()) : "none";
+    case Leaf::size:
+      return text("size ", leaf.length);
     case Leaf::variable:
       return text("Variable ", leaf.state.dtype(), leaf.state.shape());
     case Leaf::object:
@@ -52,6 +80,11 @@ std::string described(const Leaf& leaf) {
       if (leaf.dtype == DType::f32) return text(static_cast<float>(value_of(leaf.bits, leaf.dtype).real));
       return text(value_of(leaf.bits, leaf.dtype).real);
   }
+}
+
+Entry::Entry(TracedRun run) : TracedRun(std::move(run)) {}
+Entry::~Entry() {
+  if (account) account->settle(calls.load(std::memory_order_relaxed));
 }
 
 std::optional<Bindings> Entry::accepts(const std::vector<LeafKey>& call, const std::vector<Tensor>& tensors) const {
@@ -144,7 +177,16 @@ std::vector<GradientPairFacts> Entry::pairs() const {
   return under_tapes_ ? under_tapes_->pairs() : std::vector<GradientPairFacts>{};
 }
 
+std::vector<const VariableState*> Entry::held() const {
+  std::vector<const VariableState*> out;
+  if (runs_host_code && !VariableOverlay::current())
+    for (const CallVariables::Held& one : variables.locks) out.push_back(&standing_in(*one.state));
+  return out;
+}
+
 void Entry::collect_hidden() {
+  runs_host_code = std::any_of(program->steps.begin(), program->steps.end(),
+                               [](const std::unique_ptr<Step>& step) { return has_effect(*step); });
   for (const Trace::HiddenInput& input : hidden)
     hidden_sizes.push_back((input.captured.defined() ? input.captured.shape() : input.variable.shape()).sizes());
   for (const Trace::HiddenInput& input : hidden)
@@ -274,6 +316,7 @@ void run_compiled(const Entry& entry, const BoundProgram& bound, std::span<const
 }
 
 std::vector<Tensor> Entry::variable_values() const {
+  for (const CallVariables::Held& one : variables.locks) HeldVariables::refuse(standing_in(*one.state), "verify", {});
   VariableLocks locks(variables.locks);
   VariableOverlay* overlay = VariableOverlay::current();
   std::vector<Tensor> out;

@@ -31,6 +31,11 @@ struct LeafKey {
   bool operator==(const LeafKey&) const = default;
 };
 std::vector<LeafKey> keys_of(const Leaves& leaves);
+constexpr int no_tensor_rank = -1;  // in a key: the tensor is undefined
+/// What stands for a size among the inputs of a program: a tensor of this length, of which nobody reads an element.
+Tensor size_tensor(std::int64_t size);
+/// The inputs that leaves bring: tensors that are defined, and sizes. `dense`: packed, as programs take them.
+std::vector<Tensor> inputs_of(const Leaves& leaves, bool dense, Where where);
 /// A leaf as explanations name it: "f32[3,5]", "Dense 'dense_1'", "0.5".
 std::string described(const Leaf& leaf);
 
@@ -46,7 +51,12 @@ struct CallVariables {
 };
 
 struct Entry : TracedRun {
-  explicit Entry(TracedRun run) : TracedRun(std::move(run)) {}
+  explicit Entry(TracedRun run);
+  ~Entry();
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  /// Where its calls are counted when it ends.
+  std::shared_ptr<class LedgerAccount> account;
   /// Moves what was captured to the device that the arguments lie on; UserError for a Variable that lies elsewhere.
   void move_hidden(Device& device, const std::string& function);
   std::vector<LeafKey> key;
@@ -58,6 +68,7 @@ struct Entry : TracedRun {
   std::size_t bytes = 0;  // of memory that it takes, roughly: measure() fills it in
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> next_audit{UINT64_MAX};  // the number of the next call that is audited
+  bool runs_host_code = false;                        // while a call holds its Variables
   std::atomic<bool> stale = false;                    // an audit said so, and it serves on
   bool audit_is_due() const {
     return calls.load(std::memory_order_relaxed) + 1 >= next_audit.load(std::memory_order_relaxed);
@@ -80,6 +91,8 @@ struct Entry : TracedRun {
   std::vector<GradientPairFacts> pairs() const;
   /// What the Variables that it uses hold at one moment.
   std::vector<Tensor> variable_values() const;
+  /// The Variables that a call holds while host code runs inside of it.
+  std::vector<const VariableState*> held() const;
   /// Fills in what calls need of Variables and captured tensors.
   void collect_hidden();
 

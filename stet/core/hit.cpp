@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/thread_end.h"
 #include "stet/core/tensor_node.h"
 
@@ -40,6 +41,9 @@ std::uint64_t word_of(const TensorNode& node) {
          static_cast<std::uint64_t>(node.dtype) << 8 | static_cast<std::uint64_t>(node.rank);
 }
 
+/// The word of an undefined one, which knows whether it is a gradient that does not exist.
+std::uint64_t no_tensor(const Tensor& tensor) { return UINT64_MAX - tensor.is_no_gradient(); }
+
 bool matches(const HitSlot& slot, const LeafViews& leaves) {
   if (slot.leaf_count != leaves.size()) return false;
   std::size_t next = 0;
@@ -50,6 +54,7 @@ bool matches(const HitSlot& slot, const LeafViews& leaves) {
       continue;
     }
     const TensorNode* node = leaf.tensor->node();
+    if (!node && slot.leaves[i] == no_tensor(*leaf.tensor)) continue;
     if (!node || node->traced || !node->dense || slot.leaves[i] != word_of(*node)) return false;
     for (int axis = 0; axis < node->rank; ++axis)
       if (slot.sizes[next++] != node->sizes[axis]) return false;
@@ -87,8 +92,16 @@ void remember_hit(std::uint64_t function, std::uint64_t epoch, const Leaves& lea
   HitSlot made;
   std::size_t next = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const bool is_input = leaves[i].kind == Leaf::size || (leaves[i].kind == Leaf::tensor && leaves[i].value.defined());
+    made.inputs |= static_cast<std::uint32_t>(is_input) << i;
     if (leaves[i].kind != Leaf::tensor) {
-      made.leaves[i] = leaves[i].kind == Leaf::variable ? leaves[i].state.id() : leaves[i].bits;
+      made.leaves[i] = leaves[i].kind == Leaf::variable ? leaves[i].state.id()
+                       : leaves[i].kind == Leaf::size   ? static_cast<std::uint64_t>(leaves[i].length.constant())
+                                                        : leaves[i].bits;
+      continue;
+    }
+    if (!leaves[i].value.defined()) {
+      made.leaves[i] = no_tensor(leaves[i].value);
       continue;
     }
     const TensorNode& node = *leaves[i].value.node();

@@ -17,6 +17,8 @@ struct HitSlot {
   std::shared_ptr<const BoundProgram> bound;
   std::uint32_t leaf_count = 0;
   std::uint32_t last_use = 0;
+  std::uint32_t inputs = 0;  // by leaf, a bit: it is an input of the program (a tensor that is defined, or a size)
+  static_assert(LeafViews::most <= 32);
   /// Of a tensor dtype and rank, of any other leaf its bits; then the sizes of all tensors, one after the other.
   std::uint64_t leaves[LeafViews::most];
   static constexpr std::size_t most_sizes = 32;

@@ -5,6 +5,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/variable_overlay.h"
 
@@ -39,6 +40,37 @@ Shape HostFunction::argument_shape(Trace& trace, const Tensor& tensor, std::size
   return shape;
 }
 
+Dim HostFunction::argument_size(Trace& trace, const Dim& given, const std::string& symbol,
+                                const Settings& settings) const {
+  auto next = static_cast<std::size_t>(trace.symbols().symbol_count());
+  return trace.symbols().symbol(symbol, settings.sizes ? (*settings.sizes)[next] : given.constant());
+}
+
+int HostFunction::add_arguments(Trace& trace, const Leaves& given, const std::vector<int>& owners,
+                                const Settings& settings, Leaves& traced) const {
+  std::map<std::string, Dim> named;
+  int inputs = 0;
+  std::size_t tensors = 0;  // as the signature counts them
+  for (std::size_t i = 0; i < traced.size(); ++i) {
+    if (traced[i].kind == Leaf::size) {
+      traced[i].length = argument_size(trace, given[i].length, arguments_.in(owners[i], given[i].path), settings);
+      trace.add_argument({DType::bool_, {traced[i].length}});
+      ++inputs;
+    }
+    if (traced[i].kind != Leaf::tensor) continue;
+    const std::size_t number = tensors++;
+    const Tensor& tensor = given[i].value;
+    if (!tensor.defined()) continue;
+    std::string symbol = arguments_.in(owners[i]);
+    if (std::count(owners.begin(), owners.end(), owners[i]) > 1) symbol += text("_", inputs);
+    traced[i].value =
+        trace.add_argument({tensor.dtype(), argument_shape(trace, tensor, number, symbol, settings, named)});
+    if (tensor.node()->weak) creation::as_number(traced[i].value);
+    ++inputs;
+  }
+  return inputs;
+}
+
 TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners, const Settings& settings) const {
   TracedRun out;
   Trace trace(name_, settings.yes_first);
@@ -46,25 +78,20 @@ TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners,
   trace.is_audit = settings.audit;
   OpenTrace open(trace);
   Leaves traced = given;
-  std::map<std::string, Dim> named;
-  int tensors = 0;
-  for (std::size_t i = 0; i < traced.size(); ++i)
-    if (traced[i].kind == Leaf::tensor) {
-      std::string symbol = arguments_.in(owners[i]);
-      if (std::count(owners.begin(), owners.end(), owners[i]) > 1) symbol += text("_", tensors);
-      const Tensor& tensor = given[i].value;
-      traced[i].value = trace.add_argument(
-          {tensor.dtype(), argument_shape(trace, tensor, static_cast<std::size_t>(tensors), symbol, settings, named)});
-      if (tensor.node()->weak) creation::as_number(traced[i].value);
-      ++tensors;
-    }
+  const int tensors = add_arguments(trace, given, owners, settings, traced);
   out.arguments = static_cast<std::size_t>(tensors);
   out.argument_symbols = trace.symbols().symbol_count();
   if (!options_.signature.empty()) trace.symbols().declare_unknown();
   Leaves results = trace.run_scope([&] { return body(traced); }, where);
   if (settings.created) *settings.created = trace.created.size();
   out.apart = trace.apart;
-  for (Leaf& leaf : results)
+  for (Leaf& leaf : results) {
+    if (leaf.kind == Leaf::size) {
+      leaf.undefined = leaf.length.is_constant();
+      if (leaf.undefined) continue;
+      trace.graph.results.push_back(trace.lift(trace.size_value(leaf.length, DType::i64, where), where));
+      leaf.length = 0;
+    }
     if (leaf.kind == Leaf::tensor) {
       leaf.undefined = !leaf.value.defined();
       if (leaf.undefined) continue;
@@ -72,6 +99,7 @@ TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners,
       leaf.weak = leaf.value.node()->weak;
       leaf.value = Tensor();
     }
+  }
   for (std::uint64_t id : trace.variable_order()) {
     TracedVariable& variable = trace.variable(id);
     out.used.push_back(variable.variable);
@@ -97,8 +125,12 @@ TracedRun HostFunction::traced(const Leaves& leaves, const std::vector<int>& own
   std::size_t created = 0;
   TracedRun first = run(leaves, owners, {.created = &created});
   // A run that made Variables was for building: the one that counts finds them made, as every later call does.
-  if (created > 0) first = run(leaves, owners, {});
+  if (created > 0) {
+    MutedPrint muted;
+    first = run(leaves, owners, {});
+  }
   {
+    MutedPrint muted;
     VariableOverlay dropped;
     std::vector<std::int64_t> sizes = other_sizes(first);
     TracedRun second = run(leaves, owners, {.sizes = &sizes, .yes_first = false});
@@ -107,6 +139,15 @@ TracedRun HostFunction::traced(const Leaves& leaves, const std::vector<int>& own
   }
   tentative.commit();
   return first;
+}
+
+TracedRun HostFunction::looked_at(const Leaves& leaves, const std::vector<int>& owners) const {
+  MutedPrint muted;
+  VariableOverlay tentative;
+  std::size_t created = 0;
+  TracedRun out = run(leaves, owners, {.created = &created});
+  tentative.commit();
+  return out;
 }
 
 void HostFunction::refuse(const TracedRun& first, const RunDifference& found, const Leaves& leaves,
@@ -142,6 +183,7 @@ void HostFunction::refuse(const TracedRun& first, const RunDifference& found, co
 
 std::optional<RunDifference> HostFunction::changed_since(const TracedRun& known, const Leaves& leaves,
                                                          const std::vector<int>& owners, bool turned) const {
+  MutedPrint muted;
   VariableOverlay dropped;
   // With the sizes that it was traced with: others may obey its facts and raise questions that it did not have.
   std::vector<std::int64_t> sizes;

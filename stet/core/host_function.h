@@ -25,6 +25,8 @@ class HostFunction {
   /// Traces the call: once more than it seems where Variables were made, and then a second time with everything changed
   /// that must not matter. TraceError if the two runs are not the same program, with the line and the likely cause.
   TracedRun traced(const Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
+  /// One run for the types of its results: nothing is compiled, and it is not compared. Variables may be made.
+  TracedRun looked_at(const Leaves& leaves, const std::vector<int>& owners) const;
   /// What host code would do now that it did not when `known` was traced; nothing if it does the same. Has no effects
   /// on Variables, the generator or tapes. `turned`: sides of decisions in the other order.
   std::optional<RunDifference> changed_since(const TracedRun& known, const Leaves& leaves,
@@ -40,6 +42,10 @@ class HostFunction {
   TracedRun run(const Leaves& leaves, const std::vector<int>& owners, const Settings& settings) const;
   Shape argument_shape(Trace& trace, const Tensor& tensor, std::size_t number, const std::string& symbol,
                        const Settings& settings, std::map<std::string, Dim>& named) const;
+  /// Makes inputs of the trace of what the call brings, and lets `traced` refer to them; gives their number.
+  int add_arguments(Trace& trace, const Leaves& given, const std::vector<int>& owners, const Settings& settings,
+                    Leaves& traced) const;
+  Dim argument_size(Trace& trace, const Dim& given, const std::string& symbol, const Settings& settings) const;
   [[noreturn]] void refuse(const TracedRun& first, const RunDifference& found, const Leaves& leaves,
                            const std::vector<int>& owners, Where call_where) const;
 

@@ -102,7 +102,8 @@ class LoopGradient {
         if (given_.contains(node.inputs[0])) candidates_.push_back(id);
         continue;
       }
-      if (node.op->kind == Kind::structure || node.op->kind == Kind::layout) continue;
+      // What host code gave is not asked for again.
+      if ((node.op->kind == Kind::structure && !node.op->has_effect) || node.op->kind == Kind::layout) continue;
       if (node.results.size() == 1)
         candidates_.push_back(id);
       else if (parts_of(id) < node.results.size())

@@ -51,6 +51,10 @@ std::string difference(const LeafKey& traced, const LeafKey& now) {
   if (traced.kind != now.kind) return "another kind of argument";
   switch (now.kind) {
     case Leaf::tensor:
+      if (traced.rank == now.rank && now.rank == no_tensor_rank)
+        return now.bits ? "a gradient that is not there" : "an undefined tensor, no gradient any more";
+      if (traced.rank == no_tensor_rank) return "a tensor, where there was none";
+      if (now.rank == no_tensor_rank) return "no tensor any more";
       if (traced.bits != now.bits)
         return now.bits ? "a C++ number, which takes the type of what it meets" : "a tensor, no C++ number any more";
       if (traced.dtype != now.dtype) return now.bits ? "another kind of number" : "dtype changed";
@@ -96,6 +100,14 @@ std::string stale_lines(const RunDifference& found) {
 std::string RetraceCause::fix_lines() const {
   std::string out;
   for (std::size_t i = 0; i < fixes.size(); ++i) out += explanation_line(i == 0 ? "fix" : "", fixes[i]);
+  return out;
+}
+
+std::string RetraceCause::first_reason() const {
+  std::size_t begin = headline.find('\n') + 1;
+  std::string out;
+  for (char c : headline.substr(begin, headline.find('\n', begin) - begin))
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
   return out;
 }
 

@@ -140,6 +140,8 @@ Fix fix_of_leaf(const MissedCall& call, const Entry& nearest, std::size_t number
   };
   switch (now.kind) {
     case Leaf::tensor:
+      if (traced.rank == no_tensor_rank || now.rank == no_tensor_rank)
+        return {text("pass a tensor as ", name, " in every call, or none in every call"), {}, false};
       if (traced.bits != now.bits)
         return {text("pass a number as ", name, " in every call, or a tensor in every call"), one_identity, true};
       if (traced.dtype != now.dtype) return fix_of_dtype(call, number, traced.dtype, earlier);
@@ -184,7 +186,8 @@ std::vector<Fix> fixes_of_sizes(const MissedCall& call, const Entry& nearest, co
   std::vector<std::string> names;
   std::size_t tensor = 0;
   for (std::size_t i = 0; i < call.leaves.size(); ++i) {
-    if (call.leaves[i].kind != Leaf::tensor) continue;
+    if (call.leaves[i].kind == Leaf::size) ++tensor;
+    if (call.leaves[i].kind != Leaf::tensor || !call.leaves[i].value.defined()) continue;
     const Shape& shape = nearest.program->inputs[tensor].shape;
     for (int axis = 0; axis < shape.rank(); ++axis) {
       std::optional<int> symbol = shape[axis].as_symbol();

@@ -1,8 +1,11 @@
 #include "stet/core/structure.h"
 
+#include <limits>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+
+#include "stet/base/dim_inside.h"
 
 namespace stet::structure {
 namespace {
@@ -27,6 +30,18 @@ std::uint64_t known_text(std::string_view text) {
 std::uint64_t number_of_text(std::string_view text) {
   std::lock_guard lock(texts().guard);
   return texts().numbers.try_emplace(std::string(text), texts().numbers.size() + 1).first->second;
+}
+
+Leaf leaf_of_size(const Dim& size) {
+  if (size.is_constant() && size.constant() < 0)
+    return {.kind = Leaf::number, .dtype = DType::i64, .bits = static_cast<std::uint64_t>(size.constant())};
+  return {.kind = Leaf::size, .length = size};
+}
+
+LeafView view_of_size(const Dim& size) {
+  // The least integer stands for none: it is no size, and as a number it only misses the shortest way.
+  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+  return {.bits = static_cast<std::uint64_t>(size.is_constant() ? size.constant() : none)};
 }
 
 }  // namespace stet::structure

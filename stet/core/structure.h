@@ -1,14 +1,16 @@
 // Structure: arguments and results of a traced function as flat lists of leaves, and back.
 //
-// A leaf is a tensor, a Variable, a C++ number, an enumerator, a string or a handle (core/handle.h). Tuples, pairs,
-// arrays, vectors, optionals and aggregates with STET_FIELDS are made of leaves; how many elements a vector has, and
-// whether an optional has one, is part of the structure.
+// A leaf is a tensor, a Variable, a C++ number, an enumerator, a string, a size or a handle (core/handle.h; a Function
+// is one). Tuples, pairs, arrays, vectors, optionals, shapes, maps by strings and aggregates with STET_FIELDS are made
+// of leaves; how many elements a vector has, whether an optional has one, and whether a tensor is defined, is part of
+// the structure.
 #pragma once
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,14 +44,15 @@ namespace stet {
 namespace inside {
 
 struct Leaf {
-  enum Kind : std::uint8_t { tensor, variable, number, text, count, object } kind = tensor;
+  enum Kind : std::uint8_t { tensor, variable, number, text, count, object, size } kind = tensor;
   Tensor value = {};         // tensor
   Variable state = {};       // variable
   DType dtype = DType::f32;  // number: of which type
   std::uint64_t bits = 0;    // number: its bits; text and object: its identity; count: how many elements follow
   std::shared_ptr<Body> body = {};
   bool weak = false;       // tensor: of a result, it is a number that takes the type of what it meets
-  bool undefined = false;  // tensor: of a result, there is none; `value` remembers why
+  bool undefined = false;  // of a result: no tensor comes for it; `value` remembers why, or `length` is it
+  Dim length = 0;          // size: itself. Of a result that is no constant, a tensor comes with it
   std::string label = {};  // text: itself; number: its name, where it has one
   std::string path = {};   // from the argument to the leaf: "", ".rate", "[2].rate"
 };
@@ -58,7 +61,7 @@ using Leaves = std::vector<Leaf>;
 /// A leaf as a call that has been made before looks at it: nothing is copied.
 struct LeafView {
   const Tensor* tensor = nullptr;  // or
-  std::uint64_t bits = 0;          // of a number, a count; the identity of a Variable or an object
+  std::uint64_t bits = 0;          // of a number, a count, a size; the identity of a Variable or an object
 };
 /// The leaves of a call's arguments. Calls with more are served without the shortest way.
 class LeafViews {
@@ -87,6 +90,12 @@ class LeafReader {
     const Leaf& leaf = leaves_[at_++];
     if (leaf.undefined || !tensors_) return leaf.value;
     return leaf.weak ? creation::as_number(std::move(*tensors_++)) : std::move(*tensors_++);
+  }
+  Dim next_size() {
+    const Leaf& leaf = leaves_[at_++];
+    if (leaf.kind == Leaf::number) return Dim(static_cast<std::int64_t>(leaf.bits));
+    if (leaf.undefined || !tensors_) return leaf.length;
+    return Dim((tensors_++)->item<std::int64_t>());
   }
 
  private:
@@ -142,6 +151,11 @@ void write_part(const T& part, const std::string& step, Leaves& out) {
 STET_API std::uint64_t known_text(std::string_view text);
 /// The same; gives it one.
 STET_API std::uint64_t number_of_text(std::string_view text);
+
+/// A size as a leaf: an input of the program, like the sizes of tensors; one below 0 is a number, part of the trace.
+STET_API Leaf leaf_of_size(const Dim& size);
+/// As a call that has been made before looks at it; of a size that is no constant, none that has been.
+STET_API LeafView view_of_size(const Dim& size);
 
 template <>
 struct Of<Tensor> {
@@ -216,6 +230,28 @@ struct Of<std::string> {
   static void view(const std::string& v, LeafViews& out) { out.add({.bits = known_text(v)}); }
   static std::string read(LeafReader& in) { return in.next().label; }
 };
+template <>
+struct Of<Dim> {
+  static void write(const Dim& v, Leaves& out) { out.push_back(leaf_of_size(v)); }
+  static void view(const Dim& v, LeafViews& out) { out.add(view_of_size(v)); }
+  static Dim read(LeafReader& in) { return in.next_size(); }
+};
+template <>
+struct Of<Shape> {
+  static void write(const Shape& v, Leaves& out) {
+    out.push_back({.kind = Leaf::count, .bits = static_cast<std::uint64_t>(v.rank())});
+    for (int axis = 0; axis < v.rank(); ++axis) write_part(v[axis], "[" + std::to_string(axis) + "]", out);
+  }
+  static void view(const Shape& v, LeafViews& out) {
+    out.add({.bits = static_cast<std::uint64_t>(v.rank())});
+    for (const Dim& size : v) out.add(view_of_size(size));
+  }
+  static Shape read(LeafReader& in) {
+    Shape v;
+    for (std::uint64_t n = in.next().bits; n > 0; --n) v.push_back(in.next_size());
+    return v;
+  }
+};
 template <class... T>
 struct Of<std::tuple<T...>> {
   static void write(const std::tuple<T...>& v, Leaves& out) {
@@ -256,6 +292,33 @@ struct Of<std::vector<T>> {
   static std::vector<T> read(LeafReader& in) {
     std::vector<T> v;
     for (std::uint64_t n = in.next().bits; n > 0; --n) v.push_back(Of<T>::read(in));
+    return v;
+  }
+};
+/// What keys there are is part of the structure.
+template <class T, class Compare>
+struct Of<std::map<std::string, T, Compare>> {
+  using Map = std::map<std::string, T, Compare>;
+  static void write(const Map& v, Leaves& out) {
+    out.push_back({.kind = Leaf::count, .bits = v.size()});
+    for (const auto& [key, value] : v) {
+      Of<std::string>::write(key, out);
+      write_part(value, "[\"" + key + "\"]", out);
+    }
+  }
+  static void view(const Map& v, LeafViews& out) {
+    out.add({.bits = v.size()});
+    for (const auto& [key, value] : v) {
+      Of<std::string>::view(key, out);
+      Of<T>::view(value, out);
+    }
+  }
+  static Map read(LeafReader& in) {
+    Map v;
+    for (std::uint64_t n = in.next().bits; n > 0; --n) {
+      std::string key = Of<std::string>::read(in);
+      v.emplace(std::move(key), Of<T>::read(in));
+    }
     return v;
   }
 };

@@ -1,6 +1,7 @@
 #include "stet/core/trace.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "stet/base/dim_inside.h"
@@ -10,6 +11,7 @@
 #include "stet/core/custom_gradient.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -363,19 +365,26 @@ using GivenResults = std::function<std::optional<std::vector<Tensor>>(ValueId)>;
 /// Runs nodes through the door. `sizes` stands for the symbols.
 class Replay {
  public:
-  Replay(const Graph& graph, std::span<const Tensor> inputs, const std::vector<Dim>& sizes,
+  Replay(const Graph& graph, std::span<const Tensor> inputs, const std::vector<Dim>& sizes, Effects effects,
          const GivenResults& given = {})
-      : graph_(graph), sizes_(sizes), given_(given), values_(graph.nodes.size()) {
+      : graph_(graph), sizes_(sizes), effects_(effects), given_(given), values_(graph.nodes.size()) {
     for (std::size_t i = 0; i < inputs.size(); ++i) values_[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
   }
 
   std::vector<Tensor> run() {
-    if (graph_.raises) std::rethrow_exception(graph_.raises);
+    const bool has_effects =
+        effects_ == Effects::happen && std::any_of(graph_.nodes.begin(), graph_.nodes.end(), has_effect);
+    if (graph_.raises && !has_effects) std::rethrow_exception(graph_.raises);
     for (std::size_t id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.nodes[id];
       void_.push_back(is_void(node, void_));
       if (node.op == &input_row || node.op == &need_row || void_.back()) continue;
       if (given_ && take(static_cast<ValueId>(id), node)) continue;
+      if (left_out(static_cast<ValueId>(id), node)) continue;
+      if (node.op->has_effect) {
+        run_host_code(static_cast<ValueId>(id), node);
+        continue;
+      }
       if (node.op == &alias_row)
         values_[id] = alias_of(node);
       else if (node.op == &part_row)
@@ -393,6 +402,7 @@ class Replay {
       if (node.op->kind == Kind::late && node.results.size() == 1) learn_sizes(node.type(), values_[id]);
     }
     if (!given_) state_checks();
+    if (graph_.raises) std::rethrow_exception(graph_.raises);
     std::vector<Tensor> out;
     for (ValueId id : graph_.results) out.push_back(at(id));
     return out;
@@ -503,12 +513,31 @@ class Replay {
     tuples_[id] = std::move(results);
   }
 
+  /// Effects that have happened, and what is computed from them: no result needs it (refuse_again).
+  bool left_out(ValueId id, const Node& node) {
+    if (effects_ == Effects::happen) return false;
+    const bool out = node.op->has_effect || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                        [&](ValueId input) { return left_out_.contains(input); });
+    if (out) left_out_.insert(id);
+    return out;
+  }
+
+  void run_host_code(ValueId id, const Node& node) {
+    std::vector<Tensor> inputs;
+    for (ValueId input : node.inputs) inputs.push_back(at(input));
+    const Attributes attributes = sized_attributes(node);
+    std::vector<Tensor> results = do_on_host(*node.op, attributes.as<HostCodeAttributes>(), inputs, node.where);
+    if (results.size() == 1) values_[static_cast<std::size_t>(id)] = results[0];
+    tuples_[id] = std::move(results);
+  }
+
   void run_branch(ValueId id, const Node& node) {
     std::vector<Tensor> inputs;
     for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(at(node.inputs[i]));
     const auto& branch = node.attributes.as<BranchAttributes>();
     std::vector<Tensor> results =
-        scope([&] { return Replay(at(node.inputs[0]) ? *branch.yes : *branch.no, inputs, sizes_).run(); }, node.where);
+        scope([&] { return Replay(at(node.inputs[0]) ? *branch.yes : *branch.no, inputs, sizes_, effects_).run(); },
+              node.where);
     for (std::size_t r = 0; r < results.size(); ++r) learn_sizes(node.results[r], results[r]);
     if (node.results.size() == 1) values_[static_cast<std::size_t>(id)] = results[0];
     tuples_[id] = std::move(results);
@@ -538,7 +567,7 @@ class Replay {
       given.insert(given.end(), elements.begin(), elements.end());
       given.push_back(place);
       given.insert(given.end(), captured.begin(), captured.end());
-      return Replay(child, given, sizes_).run();
+      return Replay(child, given, sizes_, effects_).run();
     };
     loop.body = [&](std::span<const Tensor> carried, std::span<const Tensor> elements, const Tensor& place) {
       std::vector<Tensor> results = run_child(*attributes.body, carried, elements, place);
@@ -559,6 +588,8 @@ class Replay {
 
   const Graph& graph_;
   std::vector<Dim> sizes_;
+  const Effects effects_;
+  std::set<ValueId> left_out_;
   const GivenResults given_;
   std::vector<Tensor> values_;
   std::vector<bool> void_;
@@ -568,6 +599,10 @@ class Replay {
 }  // namespace
 
 std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
+  return replay(graph, inputs, Effects::happen);
+}
+
+std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs, Effects effects) {
   // Sizes inside attributes follow from the sizes of these inputs.
   std::vector<Dim> sizes;
   for (int i = 0; graph.scope && i < graph.scope->symbol_count(); ++i) sizes.push_back(graph.scope->symbol_at(i));
@@ -577,14 +612,14 @@ std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs) {
       if (std::optional<int> symbol = shape[axis].as_symbol())
         sizes[static_cast<std::size_t>(*symbol)] = inputs[i].dim(axis);
   }
-  return Replay(graph, inputs, sizes).run();
+  return Replay(graph, inputs, sizes, effects).run();
 }
 
 std::vector<Tensor> replay_with(const Graph& graph, std::span<const Tensor> inputs, const GivenResults& given) {
   std::vector<Dim> sizes;
   for (int i = 0; graph.scope && i < graph.scope->symbol_count(); ++i) sizes.push_back(graph.scope->symbol_at(i));
   return Replay(
-             graph, inputs, sizes, given ? given : [](ValueId) { return std::nullopt; })
+             graph, inputs, sizes, Effects::have_happened, given ? given : [](ValueId) { return std::nullopt; })
       .run();
 }
 

@@ -69,7 +69,8 @@ using ReadingCounts = std::map<std::pair<std::uint64_t, ValueId>, int>;  // by V
 class RecordingScope;  // base/dim_inside.h
 class OpenScope;
 
-class ForkScope;  // fork.h
+enum class Effects : bool;  // host_code_run.h
+class ForkScope;            // fork.h
 struct InnerScope;
 struct FlatLoop;  // flat_loop.h
 struct FlatTurn;
@@ -226,6 +227,8 @@ class OpenTrace {
 /// Runs a graph's nodes through the door, in order: how a traced function is replayed under a tape, or inside another
 /// trace. `inputs` are the graph's.
 std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs);
+/// The same where the graph's effects may have happened before.
+std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs, Effects effects);
 /// The same in the trace that the graph is from, but `given` may have the results of a node: it is not run then, and
 /// tapes are told that it was.
 std::vector<Tensor> replay_with(const Graph& graph, std::span<const Tensor> inputs,

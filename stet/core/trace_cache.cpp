@@ -144,8 +144,15 @@ TraceCache::Entries TraceCache::make_room(const Entry& made) {
   return gone;
 }
 
+const std::shared_ptr<LedgerAccount>& TraceCache::account() {
+  if (!account_) account_ = LedgerAccount::of(name_, where_);
+  return account_;
+}
+
 void TraceCache::keep(const std::shared_ptr<Entry>& made, const MissedCall& call) {
   ++traces_;
+  made->account = account();
+  made->account->add(made, traces_ == 1);
   kept_.push_back({.entry = made, .call = hash_of(call), .worth = age_ + worth_of(*made, options_)});
   records_.push_back(record_of(call, made));
   if (records_.size() > most_records) records_.pop_front();
@@ -215,6 +222,7 @@ void TraceCache::tell(const MissedCall& call, const Snapshot& before, const Entr
     std::lock_guard lock(guard_);
     met = ++causes_[cause.cause];
   }
+  made.account->add_cause(cause.first_reason(), made.trace_milliseconds + made.compile_milliseconds);
   std::string text = cause.headline;
   if (cause.nearest) text += cost_line(made, *cause.nearest);
   if (returns)

@@ -14,6 +14,7 @@
 #include "stet/base/lock.h"
 #include "stet/core/function.h"
 #include "stet/core/function_entry.h"
+#include "stet/core/ledger_account.h"
 #include "stet/core/retrace.h"
 
 namespace stet {
@@ -86,6 +87,8 @@ class TraceCache {
   Entries make_room(const Entry& made);
   /// With the lock held: adds a trace.
   void keep(const std::shared_ptr<Entry>& made, const MissedCall& call);
+  /// The ledger's account of this function.
+  const std::shared_ptr<LedgerAccount>& account();
   /// Claims the making of a trace, or gives the one that another thread made meanwhile.
   std::shared_ptr<Entry> wait_or_claim(const MissedCall& call, std::shared_ptr<Flight>& flight, Snapshot& before,
                                        bool& at_limit);
@@ -103,6 +106,7 @@ class TraceCache {
   std::deque<CallRecord> records_;               // the latest calls that were traced
   std::deque<std::uint64_t> forgotten_;          // the calls that the latest forgotten traces were made for
   std::map<std::string, std::uint64_t> causes_;  // of retraces, and how often each was met
+  std::shared_ptr<LedgerAccount> account_;       // from the first trace on
   double age_ = 0;                               // the worth of what was forgotten last
   int traces_ = 0;
   bool told_limit_ = false;

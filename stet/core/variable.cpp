@@ -1,5 +1,6 @@
 #include "stet/core/variable.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <ostream>
@@ -64,9 +65,10 @@ Tensor fitting(const VariableState& variable, const In& value, const char* what,
 }
 
 /// What this thread sees of it, outside of traces.
-Tensor seen_value(VariableState& state) {
+Tensor seen_value(VariableState& state, const char* what, Where where) {
   if (VariableOverlay* overlay = VariableOverlay::current())
     if (Tensor own = overlay->find(state.id); own.defined()) return own;
+  HeldVariables::refuse(state, what, where);
   std::shared_lock lock(state.guard);
   return state.value;
 }
@@ -106,6 +108,23 @@ std::uint64_t latest_variable_id() { return last_id.load(std::memory_order_relax
 VariableWatch::VariableWatch(Told told) : before_(std::exchange(watch, told)) {}
 VariableWatch::~VariableWatch() { watch = before_; }
 
+constinit thread_local const HeldVariables* HeldVariables::innermost = nullptr;
+HeldVariables::HeldVariables(std::vector<const VariableState*> held, const std::string& function)
+    : held_(std::move(held)), function_(function), outer_(innermost) {
+  if (!held_.empty()) innermost = this;
+}
+HeldVariables::~HeldVariables() { innermost = outer_; }
+
+void HeldVariables::refuse_held(const VariableState& state, const char* what, Where where) {
+  for (const HeldVariables* one = innermost; one; one = one->outer_)
+    if (std::find(one->held_.begin(), one->held_.end(), &state) != one->held_.end())
+      throw UserError(
+          error_text(text(what, ": the Variable ", state.name.empty() ? "" : text("'", state.name, "' "), "of ",
+                          state.dtype, state.shape, " is used inside of host_call, and held by the call of '",
+                          one->function_, "' that runs it"),
+                     where, "pass its value to host_call as an argument, and assign what it gives back outside of it"));
+}
+
 constinit thread_local StandIn::Pair StandIn::current;
 StandIn::StandIn(VariableState& of, VariableState& instead) : before_(std::exchange(current, {&of, &instead})) {}
 StandIn::~StandIn() { current = before_; }
@@ -123,7 +142,7 @@ Tensor Variable::read(Where where) const {
     return read;
   }
   refuse_in_init_scope(state, "read", where);
-  Tensor held = seen_value(state);
+  Tensor held = seen_value(state, "read", where);
   VariableNotes::note(state.id, held);
   return tapes_open() ? reading_of(held, state.id, state.trainable) : held;
 }
@@ -133,11 +152,12 @@ Tensor Variable::assign(const In& value, Where where) const {
   Tensor next = fitting(state, value, "assign", where, false).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
   refuse_in_init_scope(state, "assign", where);
-  VariableNotes::note(state.id, seen_value(state));
+  VariableNotes::note(state.id, seen_value(state, "assign", where));
   if (VariableOverlay* overlay = VariableOverlay::current()) {
     overlay->write(*this, next);
     return next;
   }
+  HeldVariables::refuse(state, "assign", where);
   std::lock_guard lock(state.guard);
   return state.value = next;
 }
@@ -148,12 +168,13 @@ Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what,
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);
   refuse_in_init_scope(state, what, where);
-  VariableNotes::note(state.id, seen_value(state));
+  VariableNotes::note(state.id, seen_value(state, what, where));
   if (VariableOverlay* overlay = VariableOverlay::current()) {
-    Tensor next = op(In(seen_value(state), where), In(change, where));
+    Tensor next = op(In(seen_value(state, what, where), where), In(change, where));
     overlay->write(*this, next);
     return next;
   }
+  HeldVariables::refuse(state, what, where);
   std::lock_guard lock(state.guard);
   return state.value = op(In(state.value, where), In(change, where));
 }

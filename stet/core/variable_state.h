@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "stet/base/lock.h"
 #include "stet/core/variable.h"
@@ -24,6 +25,32 @@ VariableState& state_of(const Variable& variable);
 /// TraceError where the value of this moment would be frozen into a trace: inside an InitScope of a run that is kept.
 /// The run that makes Variables is thrown away, so that their first values may follow from others there.
 void refuse_in_init_scope(const VariableState& variable, const char* what, Where where);
+
+/// The Variables that a call of this thread holds while host code runs inside of it (host_call): whoever used one would
+/// wait for the call to end, which waits for him.
+class HeldVariables {
+ public:
+  /// None held: nothing is said.
+  HeldVariables(std::vector<const VariableState*> held, const std::string& function);
+  ~HeldVariables();
+  HeldVariables(const HeldVariables&) = delete;
+  HeldVariables& operator=(const HeldVariables&) = delete;
+
+  /// Such a call is around this.
+  static bool any() { return innermost != nullptr; }
+  /// UserError if a call around this holds it.
+  static void refuse(const VariableState& state, const char* what, Where where) {
+    if (innermost) refuse_held(state, what, where);
+  }
+
+ private:
+  static void refuse_held(const VariableState& state, const char* what, Where where);
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local const HeldVariables* innermost;
+
+  const std::vector<const VariableState*> held_;
+  const std::string& function_;
+  const HeldVariables* const outer_;
+};
 
 /// While it lives, this thread uses `instead` wherever it would use the state `of` a Variable: reads and writes, eager
 /// or by compiled calls, go there. Traces still know the Variable. So the passes of datasets have generators of their

@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <map>
 
+#include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/gradient.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/variable_overlay.h"
@@ -43,12 +45,12 @@ class Check {
  public:
   Check(Entry& entry, const HostFunction& host, const MissedCall& call) : entry_(entry), host_(host), call_(call) {
     before_ = entry.variable_values();
-    for (const Leaf& leaf : call.leaves)
-      if (leaf.kind == Leaf::tensor) arguments_.push_back(leaf.value);
+    arguments_ = inputs_of(call.leaves, false, call.where);
   }
 
   void run(bool gradients) {
     HiddenTapes hidden;
+    MutedPrint muted;
     Outcome eager = outcome(VariableOverlay::eager, gradients, [&] { return host_.body(call_.leaves); });
     Outcome traced = outcome(VariableOverlay::compiled, gradients, [&] { return run_traced(); });
     compare(eager, traced);
@@ -72,8 +74,11 @@ class Check {
     }
     Leaves out = entry_.result_form;
     Tensor* next = tensors.begin();
-    for (Leaf& leaf : out)
-      if (leaf.kind == Leaf::tensor && !leaf.undefined) leaf.value = std::move(*next++);
+    for (Leaf& leaf : out) {
+      if (leaf.undefined) continue;
+      if (leaf.kind == Leaf::tensor) leaf.value = std::move(*next++);
+      if (leaf.kind == Leaf::size) leaf.length = (next++)->item<std::int64_t>();
+    }
     return out;
   }
 
@@ -149,7 +154,8 @@ class Check {
       compare_tensors(text("result ", i), eager.results[i], traced.results[i]);
     for (std::size_t i = 0; i < std::min(eager.form.size(), traced.form.size()); ++i) {
       const Leaf &a = eager.form[i], &b = traced.form[i];
-      if (a.kind != Leaf::tensor && (a.kind != b.kind || a.bits != b.bits))
+      if (a.kind == Leaf::tensor) continue;
+      if (a.kind != b.kind || a.bits != b.bits || !identical(a.length, b.length))
         fail("a host value returned", described(a), described(b));
     }
     compare_state(eager, traced);

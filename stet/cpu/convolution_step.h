@@ -4,6 +4,7 @@
 #include <string>
 
 #include "stet/cpu/convolution_patches.h"
+#include "stet/ir/flops.h"
 #include "stet/ir/specs.h"
 #include "stet/runtime/program.h"
 
@@ -14,6 +15,7 @@ class ConvolutionStep : public Step {
   explicit ConvolutionStep(ConvolutionSpec spec);
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
+  Dim flops() const override { return stet::flops(spec_); }
 
  private:
   ConvolutionSpec spec_;

@@ -5,6 +5,7 @@
 
 #include "stet/cpu/code_step.h"
 #include "stet/cpu/gemm.h"
+#include "stet/ir/flops.h"
 #include "stet/ir/specs.h"
 #include "stet/runtime/program.h"
 
@@ -16,6 +17,7 @@ class GemmStep : public Step, public CodeStep {
 
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
+  Dim flops() const override { return stet::flops(spec_); }
   const ContractionSpec& spec() const { return spec_; }
   std::vector<CodeRequest> code_requests() const override;
   void hold_code(std::vector<Code> code) override { code_ = std::move(code); }

@@ -6,6 +6,7 @@
 
 #include "stet/cpu/code_step.h"
 #include "stet/cpu/emit_kernel.h"
+#include "stet/ir/flops.h"
 #include "stet/ir/kernel.h"
 #include "stet/runtime/kernel_abi.h"
 #include "stet/runtime/target.h"
@@ -18,6 +19,7 @@ class KernelStep : public Step, public CodeStep {
 
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override { return kernel_.str(); }
+  Dim flops() const override { return stet::flops(kernel_); }
   /// Long reductions allocate.
   bool may_throw() const override { return !checks_.empty() || kernel_.has_reduction(); }
   bool pointwise(int from, int to) const override;

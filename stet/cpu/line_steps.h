@@ -5,6 +5,7 @@
 
 #include "stet/cpu/code_step.h"
 #include "stet/cpu/scan.h"
+#include "stet/ir/flops.h"
 #include "stet/ir/specs.h"
 #include "stet/runtime/program.h"
 
@@ -15,6 +16,7 @@ class ScanStep : public Step, public CodeStep {
   ScanStep(ScanSpec spec, Lines lines, int from, int to);
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
+  Dim flops() const override { return stet::flops(lines_); }
   std::vector<CodeRequest> code_requests() const override;
   void hold_code(std::vector<Code> code) override { code_ = std::move(code); }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "stet/ir/flops.h"
 #include "stet/ir/specs.h"
 #include "stet/runtime/program.h"
 
@@ -13,6 +14,7 @@ class PoolStep : public Step {
   explicit PoolStep(PoolSpec spec);
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
+  Dim flops() const override { return stet::flops(spec_); }
   bool may_throw() const override { return false; }
 
  private:

@@ -35,6 +35,9 @@ namespace stet {
 class Graph;
 /// A child graph: the body of a branch. Compared by identity.
 using GraphPointer = std::shared_ptr<const Graph>;
+class HostCode;
+/// What a node has the host do. Compared by what it does (host_code.h).
+using HostCodePointer = std::shared_ptr<const HostCode>;
 
 template <class Struct, class Member>
 struct AttributeField {
@@ -109,6 +112,7 @@ std::size_t hash(const Dim& v);
 std::size_t hash(const Shape& v);
 inline std::size_t hash(const Expr& v) { return v.defined() ? v->hash : 0; }
 inline std::size_t hash(const GraphPointer& v) { return std::hash<const Graph*>()(v.get()); }
+std::size_t hash(const HostCodePointer& v);
 inline std::size_t hash(const AxisMap& v) {
   std::size_t h = static_cast<std::size_t>(v.rank);
   for (int i = 0; i < v.rank; ++i) h = mix(h, static_cast<std::size_t>(v.axes[static_cast<std::size_t>(i)] + 1));
@@ -127,6 +131,7 @@ bool equal(const T& a, const T& b) {
 }
 bool equal(const Dim& a, const Dim& b);  // in form: attributes are compared, not sizes
 bool equal(const Shape& a, const Shape& b);
+bool equal(const HostCodePointer& a, const HostCodePointer& b);
 template <class T>
 bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return false;
@@ -136,6 +141,7 @@ bool equal(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 std::string str(const GraphPointer& v);  // its nodes, indented
+std::string str(const HostCodePointer& v);
 template <class T>
 std::string str(const T& v) {
   if constexpr (std::is_enum_v<T> && !std::is_same_v<T, DType>)
@@ -169,6 +175,11 @@ bool is_symbolic(const T&) {
 bool is_symbolic(const Dim& v);
 bool is_symbolic(const Shape& v);
 bool is_symbolic(const std::vector<Dim>& v);
+inline bool is_symbolic(const std::vector<Shape>& v) {
+  for (const Shape& shape : v)
+    if (is_symbolic(shape)) return true;
+  return false;
+}
 inline bool is_symbolic(const GraphPointer& v) { return v != nullptr; }  // as a rule; nobody asks more exactly
 
 template <class T>
@@ -180,6 +191,9 @@ inline void map_dims(Shape& v, const std::function<Dim(const Dim&)>& f) {
 }
 inline void map_dims(std::vector<Dim>& v, const std::function<Dim(const Dim&)>& f) {
   for (Dim& d : v) d = f(d);
+}
+inline void map_dims(std::vector<Shape>& v, const std::function<Dim(const Dim&)>& f) {
+  for (Shape& shape : v) map_dims(shape, f);
 }
 
 }  // namespace attribute

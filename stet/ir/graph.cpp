@@ -274,6 +274,7 @@ Node with_children(Node node, const std::function<Graph(const Graph&)>& replace)
 }
 
 bool has_effect(const Node& node) {
+  if (node.op->has_effect) return true;
   for (const GraphPointer& child : children(node)) {
     if (child->raises || !child->checks.empty()) return true;
     for (const Node& inner : child->nodes)

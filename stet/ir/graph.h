@@ -82,7 +82,7 @@ Graph substitute(const Graph&, std::span<const Dim> replacements);
 Graph map_dims(const Graph&, const std::function<Dim(const Dim&)>&);
 /// Every alias replaced by what it stands for, in children too.
 Graph without_aliases(const Graph&);
-/// Running the node matters even if nobody uses its results: a branch or a loop that may raise.
+/// Running the node matters even if nobody uses its results: its row says so, or it is a branch or a loop that may raise.
 bool has_effect(const Node&);
 /// Who uses each value: node numbers, with the graph's results as user -1.
 std::vector<std::vector<int>> users(const Graph&);

@@ -161,6 +161,9 @@ struct OpDef {
   Expr (*combine_scanned)(Expr so_far, Expr next) = nullptr;
   Expr (*identity)(DType) = nullptr;
 
+  /// Its running is seen outside of the program: it runs where it stands, once, whether its results are used or not.
+  bool has_effect = false;
+
   std::size_t result_count() const { return results.empty() ? 1 : results.size(); }
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "stet/base/dim_inside.h"
+#include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
 #include "stet/runtime/scalar_memory.h"
@@ -75,25 +76,25 @@ class BoundSizes : public BoundStep {
   std::vector<Size> sizes_;
 };
 
-class BoundLateSizes : public BoundStep {
+class BoundLateBranch : public BoundStep {
  public:
-  BoundLateSizes(Device& device, Child yes, Child no, int condition, const std::vector<int>& inputs,
-                 const std::vector<BranchLateSizes::Size>& sizes)
+  BoundLateBranch(Device& device, Child yes, Child no, int condition, const std::vector<int>& inputs,
+                  const std::vector<LateBranchStep::Size>& sizes)
       : device_(device),
         yes_(std::move(yes)),
         no_(std::move(no)),
         condition_(condition),
         inputs_(inputs),
         sizes_(sizes) {}
-  void run(void* const* table) const override {
+  void run(void* const*) const override { throw InternalError("a branch with late sizes brings its results"); }
+  void run_bringing(void* const* table, std::span<Buffer> results) const override {
     const Child& child = chosen(device_, table, condition_) ? yes_ : no_;
     if (child.problem) std::rethrow_exception(child.problem);
     ShortArray<void*, 16> inputs(inputs_.size());
     for (std::size_t i = 0; i < inputs_.size(); ++i) inputs[i] = table[inputs_[i]];
-    std::vector<Buffer> results(child.program->result_count());
     std::vector<std::vector<std::int64_t>> found;
     child.program->run_late(inputs.data(), results.data(), found);
-    for (const BranchLateSizes::Size& size : sizes_) write(device_, table[size.buffer], found[size.result][size.axis]);
+    for (const LateBranchStep::Size& size : sizes_) write(device_, table[size.buffer], found[size.result][size.axis]);
   }
 
  private:
@@ -101,27 +102,42 @@ class BoundLateSizes : public BoundStep {
   Child yes_, no_;
   int condition_;
   std::vector<int> inputs_;
-  std::vector<BranchLateSizes::Size> sizes_;
+  std::vector<LateBranchStep::Size> sizes_;
 };
+
+std::string branch_text(const BranchPrograms& programs, int condition) {
+  std::string out = text("if buffer ", condition, "\n");
+  auto indented = [&](const std::string& lines) {
+    std::string line = "  ";
+    for (char c : lines) {
+      line += c;
+      if (c == '\n') out += std::exchange(line, "  ");
+    }
+  };
+  indented(programs.yes->str());
+  out += "else\n";
+  indented(programs.no->str());
+  return out;
+}
 
 }  // namespace
 
-BranchLateSizes::BranchLateSizes(BranchPrograms programs, int condition, std::vector<int> inputs,
-                                 std::vector<Size> sizes)
+LateBranchStep::LateBranchStep(BranchPrograms programs, int condition, std::vector<int> inputs,
+                               std::vector<int> results, std::vector<Size> sizes)
     : programs_(std::move(programs)), condition_(condition), inputs_(std::move(inputs)), sizes_(std::move(sizes)) {
   reads = inputs_;
   reads.push_back(condition_);
+  brings = std::move(results);
+  writes = brings;
   for (const Size& size : sizes_) writes.push_back(size.buffer);
 }
 
-std::unique_ptr<BoundStep> BranchLateSizes::bind(const Bindings& bindings) const {
-  return std::make_unique<BoundLateSizes>(*programs_.yes->device, bound(*programs_.yes, bindings),
-                                          bound(*programs_.no, bindings), condition_, inputs_, sizes_);
+std::unique_ptr<BoundStep> LateBranchStep::bind(const Bindings& bindings) const {
+  return std::make_unique<BoundLateBranch>(*programs_.yes->device, bound(*programs_.yes, bindings),
+                                           bound(*programs_.no, bindings), condition_, inputs_, sizes_);
 }
 
-std::string BranchLateSizes::str() const {
-  return text("sizes that a branch by buffer ", condition_, " turns out to have\n");
-}
+std::string LateBranchStep::str() const { return text("with late sizes, ", branch_text(programs_, condition_)); }
 
 BranchStep::BranchStep(BranchPrograms programs, int condition, std::vector<int> inputs, std::vector<int> results)
     : programs_(std::move(programs)), condition_(condition), inputs_(std::move(inputs)), results_(std::move(results)) {
@@ -135,20 +151,7 @@ std::unique_ptr<BoundStep> BranchStep::bind(const Bindings& bindings) const {
                                        bound(*programs_.no, bindings), condition_, inputs_, results_);
 }
 
-std::string BranchStep::str() const {
-  std::string out = text("if buffer ", condition_, "\n");
-  auto indented = [&](const std::string& lines) {
-    std::string line = "  ";
-    for (char c : lines) {
-      line += c;
-      if (c == '\n') out += std::exchange(line, "  ");
-    }
-  };
-  indented(programs_.yes->str());
-  out += "else\n";
-  indented(programs_.no->str());
-  return out;
-}
+std::string BranchStep::str() const { return branch_text(programs_, condition_); }
 
 BranchSizes::BranchSizes(Device& device, int condition, std::vector<Size> sizes)
     : device_(device), condition_(condition), sizes_(std::move(sizes)) {

@@ -45,16 +45,17 @@ class BranchSizes : public Step {
   std::vector<Size> sizes_;
 };
 
-/// The same where the sizes are known only when the chosen program has run: it is run for its sizes, and by the branch
-/// again for its results. Programs have no effects, so that only time is lost.
-class BranchLateSizes : public Step {
+/// A branch whose results have sizes that are known only when the chosen program has run: it tells them, and brings the
+/// results' memory.
+class LateBranchStep : public Step {
  public:
   struct Size {
     std::size_t result;
     std::size_t axis;
     int buffer;  // receives it, i64
   };
-  BranchLateSizes(BranchPrograms programs, int condition, std::vector<int> inputs, std::vector<Size> sizes);
+  LateBranchStep(BranchPrograms programs, int condition, std::vector<int> inputs, std::vector<int> results,
+                 std::vector<Size> sizes);
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
   std::vector<Program*> children() const override { return {programs_.yes.get(), programs_.no.get()}; }

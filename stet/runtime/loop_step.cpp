@@ -73,16 +73,13 @@ class BoundLoop : public BoundStep {
 
   void run(void* const* table) const override { run_loop(table, nullptr); }
 
-  void run_making(void** table, Buffer* owned) const override {
+  /// Stacked results of a loop that ends by a condition grow while it runs.
+  void run_bringing(void* const* table, std::span<Buffer> brought) const override {
     std::vector<Growing> stacks;
     for (std::size_t r = 0; r < parts_.stacked.size(); ++r) stacks.push_back({{}, 0, stacked_bytes(r)});
-    if (!parts_.condition) stacks.clear();
-    run_loop(table, parts_.condition ? &stacks : nullptr);
-    for (std::size_t r = 0; r < stacks.size(); ++r) {
-      auto id = static_cast<std::size_t>(parts_.stacked[r]);
-      owned[id] = stacks[r].memory ? std::move(stacks[r].memory) : device_.allocate(0);
-      table[id] = owned[id].data();
-    }
+    run_loop(table, &stacks);
+    for (std::size_t r = 0; r < stacks.size(); ++r)
+      brought[r] = stacks[r].memory ? std::move(stacks[r].memory) : device_.allocate(0);
   }
 
  private:
@@ -181,9 +178,9 @@ class BoundLoop : public BoundStep {
       for (std::size_t i = 0; i < sequences; ++i)
         body->inputs[carried + i] = static_cast<std::byte*>(table[parts_.sequences[i]]) + element * element_bytes_[i];
       for (std::size_t r = 0; r < parts_.stacked.size(); ++r)
-        body->results[carried + r] = stacks
-                                         ? (*stacks)[r].element(device_, place)
-                                         : static_cast<std::byte*>(table[parts_.stacked[r]]) + element * stacked_bytes_[r];
+        body->results[carried + r] =
+            stacks ? (*stacks)[r].element(device_, place)
+                   : static_cast<std::byte*>(table[parts_.stacked[r]]) + element * stacked_bytes_[r];
       body->turn();
     }
     for (std::size_t i = 0; i < carried; ++i)
@@ -221,6 +218,7 @@ LoopStep::LoopStep(LoopParts parts) : parts_(std::move(parts)) {
   for (const std::vector<int>* list : {&parts_.next, &parts_.stacked})
     writes.insert(writes.end(), list->begin(), list->end());
   if (parts_.turns_taken >= 0) writes.push_back(parts_.turns_taken);
+  if (parts_.condition) brings = parts_.stacked;
 }
 
 std::unique_ptr<BoundStep> LoopStep::bind(const Bindings& bindings) const {
@@ -230,10 +228,6 @@ std::unique_ptr<BoundStep> LoopStep::bind(const Bindings& bindings) const {
 std::vector<Program*> LoopStep::children() const {
   if (parts_.condition) return {parts_.body.get(), parts_.condition.get()};
   return {parts_.body.get()};
-}
-
-bool LoopStep::makes(int buffer) const {
-  return parts_.condition && std::find(parts_.stacked.begin(), parts_.stacked.end(), buffer) != parts_.stacked.end();
 }
 
 std::string LoopStep::str() const {

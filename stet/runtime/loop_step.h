@@ -31,8 +31,7 @@ class LoopStep : public Step {
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
   std::vector<Program*> children() const override;
-  /// Stacked results of a loop that ends by a condition grow while it runs.
-  bool makes(int buffer) const override;
+  Dim child_runs() const override { return parts_.turns ? *parts_.turns : Dim(1); }
 
  private:
   LoopParts parts_;

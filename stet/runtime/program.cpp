@@ -47,6 +47,18 @@ bool equal_everywhere(const Dim& dim, std::int64_t size, const Bindings& binding
 
 }  // namespace
 
+void BoundStep::run_bringing(void* const*, std::span<Buffer>) const {
+  throw InternalError("a step that brings no memory is asked for it");
+}
+
+bool has_effect(const Step& step) {
+  if (step.runs_host_code()) return true;
+  for (const Program* child : step.children())
+    for (const std::unique_ptr<Step>& inner : child->steps)
+      if (has_effect(*inner)) return true;
+  return false;
+}
+
 std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given,
                                          std::span<const std::int64_t> dims) const {
   Bindings bindings;
@@ -261,9 +273,22 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
   std::size_t next_late = 0;
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = *program.steps[s];
+    auto is_brought = [&](int id) {
+      return std::find(step.brings.begin(), step.brings.end(), id) != step.brings.end();
+    };
     for (int id : step.writes)
-      if (!step.makes(id)) provide(id);
-    step.bind(bindings)->run_making(table.data(), owned.data());
+      if (!is_brought(id)) provide(id);
+    if (step.brings.empty()) {
+      step.bind(bindings)->run(table.data());
+    } else {
+      std::vector<Buffer> brought(step.brings.size());
+      step.bind(bindings)->run_bringing(table.data(), brought);
+      for (std::size_t i = 0; i < brought.size(); ++i) {
+        auto id = static_cast<std::size_t>(step.brings[i]);
+        owned[id] = std::move(brought[i]);
+        table[id] = owned[id].data();
+      }
+    }
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
       std::int64_t value = 0;

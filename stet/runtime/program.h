@@ -27,11 +27,8 @@ class BoundStep {
   virtual ~BoundStep() = default;
   /// `buffers` is the program's table. Throws Problem when a run-time check fails.
   virtual void run(void* const* buffers) const = 0;
-  /// Of a step that makes memory (Step::makes): the same, and what it made is put into `buffers` and `owned`.
-  virtual void run_making(void** buffers, Buffer* owned) const {
-    static_cast<void>(owned);
-    run(buffers);
-  }
+  /// Of a step that brings memory itself (Step::brings): runs, and gives it.
+  virtual void run_bringing(void* const* buffers, std::span<Buffer> brought) const;
 };
 
 class Step {
@@ -41,14 +38,14 @@ class Step {
   virtual std::string str() const = 0;
   /// Programs that it may run.
   virtual std::vector<class Program*> children() const { return {}; }
-  /// It allocates this buffer, which it writes, itself: only it learns how large that is. Such a program has late
-  /// sizes.
-  virtual bool makes(int buffer) const {
-    static_cast<void>(buffer);
-    return false;
-  }
   /// May run() throw: a check, memory that it allocates? Not counting checked mode, which finds errors of ours.
   virtual bool may_throw() const { return true; }
+  /// How often it runs such a program; 1 where only a run tells.
+  virtual Dim child_runs() const { return 1; }
+  /// The arithmetic that a run does, not counting what programs do that it may run.
+  virtual Dim flops() const { return 0; }
+  /// What it does is seen outside of the program: such steps run once, and in their order.
+  virtual bool runs_host_code() const { return false; }
   /// Every element that it reads of buffer `from` is the one it writes of `to` at that moment, and it reads all it
   /// needs of a position before it writes any of it: the two may be the same memory.
   virtual bool pointwise(int from, int to) const {
@@ -56,8 +53,12 @@ class Step {
     return false;
   }
   std::vector<int> reads, writes;  // program buffers
+  std::vector<int> brings;         // of `writes`: those whose sizes are known when it has run, and with them the memory
   bool overwrites = false;         // planned: what it writes may be the memory of state that it replaces
 };
+
+/// The step or a program that it may run runs host code.
+bool has_effect(const Step&);
 
 struct ProgramBuffer {
   enum Role : std::uint8_t { input, result, temporary, constant } role = temporary;

@@ -59,9 +59,11 @@ TEST_F(Arguments, parts_of_pairs_and_tuples_are_named) {
   EXPECT_CONTAINS(told(), "argument 0 at '.second'");
 }
 
-TEST_F(Arguments, undefined_parts_are_named) {
-  Function f = function("f(batch)", [](Batch batch) { return batch.x; });
-  EXPECT_CONTAINS(error_of([&] { f({}); }), "f: argument 0 'batch.x' is an undefined tensor");
+TEST_F(Arguments, undefined_parts_are_none) {
+  Function f = function("f(batch)", [](Batch batch) { return batch.x.defined() ? batch.x : zeros({3}); });
+  EXPECT_EQ(f({}).shape(), Shape({3}));
+  f({ones({2}), {}});
+  EXPECT_CONTAINS(told(), "argument 0 'batch.x' none -> f32[2]   a tensor, where there was none");
 }
 
 TEST_F(Arguments, enumerators_are_part_of_the_trace) {

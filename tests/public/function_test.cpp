@@ -309,8 +309,8 @@ TEST_F(FunctionTest, ManyThreadsOneTraceNothingLost) {
 TEST_F(FunctionTest, WrongDeclarations) {
   EXPECT_CONTAINS(error_of([] { function("f(x, y)", [](Tensor x) { return x; }); }),
                   "names 2 arguments, the callable takes 1");
-  Function f = function("f(x)", [](Tensor x) { return x; });
-  EXPECT_CONTAINS(error_of([&] { f(Tensor()); }), "f: argument 0 'x' is an undefined tensor");
+  Function f = function("f(v)", [](Variable v) { return v.read(); });
+  EXPECT_CONTAINS(error_of([&] { f(Variable()); }), "f: argument 0 'v' is an undefined Variable");
 }
 
 }  // namespace

@@ -1,0 +1,295 @@
+#include "stet/core/ledger.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/core/function_entry.h"
+#include "stet/core/ledger_account.h"
+#include "stet/core/retrace.h"
+
+namespace stet {
+namespace {
+
+constexpr std::size_t most_kinds = 256;  // of traces of one function that are told apart
+constexpr const char* other_traces = "others";
+
+struct Accounts {
+  Lock guard;
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<LedgerAccount>> all;  // by name and line
+};
+Accounts& accounts() {
+  static auto* const one = new Accounts;  // never destroyed: see thread_end.h
+  return *one;
+}
+
+std::vector<std::shared_ptr<LedgerAccount>> all_accounts() {
+  std::lock_guard lock(accounts().guard);
+  std::vector<std::shared_ptr<LedgerAccount>> out;
+  for (const auto& [key, account] : accounts().all) out.push_back(account);
+  return out;
+}
+
+/// Arguments and facts, without lines, which move as a program is written: "(f32[x_0,3]) x_0 == y_0".
+std::string kind_of(const Entry& trace) {
+  std::string out = text("(", joined(trace.types, ", "), ")");
+  std::vector<std::string> facts;
+  for (const Fact& fact : trace.program->facts) facts.push_back(text(fact));
+  std::sort(facts.begin(), facts.end());
+  facts.erase(std::unique(facts.begin(), facts.end()), facts.end());
+  for (std::size_t i = 0; i < facts.size(); ++i) out += text(i == 0 ? " on " : ", ", facts[i]);
+  for (char& c : out)
+    if (c == '\n') c = ' ';
+  return out;
+}
+
+}  // namespace
+
+// --- accounts
+
+std::shared_ptr<LedgerAccount> LedgerAccount::of(const std::string& function, Where where) {
+  std::lock_guard lock(accounts().guard);
+  std::shared_ptr<LedgerAccount>& place = accounts().all[{function, at_line(where, "")}];
+  if (!place) place.reset(new LedgerAccount(function, at_line(where, "")));
+  return place;
+}
+
+void LedgerAccount::add(const std::shared_ptr<const Entry>& trace, bool first) {
+  std::string kind = kind_of(*trace);
+  std::lock_guard lock(guard_);
+  const double milliseconds = trace->trace_milliseconds + trace->compile_milliseconds;
+  (first ? sums_.first_milliseconds : sums_.lost_milliseconds) += milliseconds;
+  sums_.functions += first;
+  ++sums_.traces;
+  std::erase_if(live_, [](const std::weak_ptr<const Entry>& one) { return one.expired(); });
+  live_.push_back(trace);
+  if (traces_.size() >= most_kinds && !traces_.contains(kind)) kind = other_traces;
+  ++traces_[kind];
+}
+
+void LedgerAccount::add_cause(const std::string& cause, double milliseconds) {
+  std::lock_guard lock(guard_);
+  if (causes_.size() < most_kinds || causes_.contains(cause)) causes_[cause] += milliseconds;
+}
+
+void LedgerAccount::settle(std::uint64_t calls) {
+  std::lock_guard lock(guard_);
+  sums_.calls += calls;
+}
+
+LedgerLine LedgerAccount::line() const {
+  std::vector<std::shared_ptr<const Entry>> held;  // ends after the lock: the last holder settles
+  std::lock_guard lock(guard_);
+  LedgerLine out = sums_;
+  out.function = function_;
+  out.made_at = made_at_;
+  for (const std::weak_ptr<const Entry>& one : live_)
+    if (std::shared_ptr<const Entry> entry = one.lock()) {
+      out.calls += entry->calls.load(std::memory_order_relaxed);
+      held.push_back(std::move(entry));
+    }
+  double most = -1;
+  for (const auto& [cause, milliseconds] : causes_)
+    if (milliseconds > most) {
+      most = milliseconds;
+      out.cause = cause;
+    }
+  return out;
+}
+
+std::map<std::string, int> LedgerAccount::traces() const {
+  std::lock_guard lock(guard_);
+  return traces_;
+}
+
+// --- the ledger
+
+std::vector<LedgerLine> ledger() {
+  std::vector<LedgerLine> out;
+  for (const std::shared_ptr<LedgerAccount>& account : all_accounts()) out.push_back(account->line());
+  std::stable_sort(out.begin(), out.end(), [](const LedgerLine& a, const LedgerLine& b) {
+    return std::pair(a.lost_milliseconds, a.first_milliseconds) > std::pair(b.lost_milliseconds, b.first_milliseconds);
+  });
+  return out;
+}
+
+std::string ledger_text() {
+  std::vector<LedgerLine> lines = ledger();
+  double lost = 0;
+  int retraces = 0, functions = 0, all = 0;
+  for (const LedgerLine& line : lines) {
+    lost += line.lost_milliseconds;
+    retraces += line.traces - line.functions;
+    functions += line.traces > line.functions;
+    all += line.traces;
+  }
+  std::string out = text("stet: ", all, all == 1 ? " trace" : " traces", " of ", lines.size(),
+                         lines.size() == 1 ? " function; " : " functions; ", milliseconds_text(lost), " ms lost to ",
+                         retraces, retraces == 1 ? " retrace" : " retraces", " of ", functions, "\n");
+  if (lines.empty()) return out;
+  auto row = [&](const std::string& lost_ms, const std::string& first_ms, const std::string& traces,
+                 const std::string& calls, const std::string& name) {
+    char numbers[80];
+    std::snprintf(numbers, sizeof numbers, "  %9s %9s %7s %10s  ", lost_ms.c_str(), first_ms.c_str(), traces.c_str(),
+                  calls.c_str());
+    out += text(numbers, name, "\n");
+  };
+  row("lost ms", "first ms", "traces", "calls", "function");
+  for (const LedgerLine& line : lines) {
+    std::string name = line.function;
+    if (!line.made_at.empty() && name.find(line.made_at) == std::string::npos) name += text(" at ", line.made_at);
+    if (line.functions > 1) name += text(", made ", line.functions, " times");
+    row(milliseconds_text(line.lost_milliseconds), milliseconds_text(line.first_milliseconds), text(line.traces),
+        text(line.calls), name);
+    if (!line.cause.empty()) out += text(std::string(42, ' '), line.cause, "\n");
+  }
+  return out;
+}
+
+// --- traces.lock
+
+namespace {
+
+using Locked = std::map<std::string, std::map<std::string, int>>;  // by function its traces, and how many of each kind
+
+constexpr const char* first_line =
+    "# What this program traces, written by STET_TRACES_LOCK=update and compared by STET_TRACES_LOCK=check.";
+
+std::string line_of(const std::string& name) {
+  std::string out = name;
+  for (char& c : out)
+    if (c == '\n') c = ' ';
+  return out;
+}
+
+Locked traced_now() {
+  Locked out;
+  for (const std::shared_ptr<LedgerAccount>& account : all_accounts())
+    for (const auto& [kind, count] : account->traces()) out[line_of(account->function())][kind] += count;
+  return out;
+}
+
+/// UserError for a line that is none of ours.
+Locked parsed(std::istream& from, const std::string& path, Where where) {
+  Locked out;
+  std::string line, function;
+  for (int number = 1; std::getline(from, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    int count = 0, used = 0;
+    if (line.starts_with("function ")) {
+      function = line.substr(9);
+      out[function];
+    } else if (!function.empty() && std::sscanf(line.c_str(), "  %d x %n", &count, &used) == 1 && used > 0) {
+      out[function][line.substr(static_cast<std::size_t>(used))] = count;
+    } else {
+      throw UserError(error_text(text(path, ": line ", number, " is no line of a traces.lock: ", line), where,
+                                 "write the file anew: STET_TRACES_LOCK=update, or write_traces_lock(path)"));
+    }
+  }
+  return out;
+}
+
+std::string written(const Locked& locked) {
+  std::string out = text(first_line, "\n");
+  for (const auto& [function, traces] : locked) {
+    out += text("function ", function, "\n");
+    for (const auto& [kind, count] : traces) out += text("  ", count, " x ", kind, "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+void write_traces_lock(const std::string& path, Where where) {
+  Locked locked;
+  if (std::ifstream old(path); old) locked = parsed(old, path, where);
+  for (auto& [function, traces] : traced_now()) locked[function] = std::move(traces);
+  // Whole or not at all: another process may read it meanwhile.
+  const std::string temporary = text(path, ".", getpid());
+  std::ofstream file(temporary, std::ios::trunc);
+  file << written(locked);
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    std::remove(temporary.c_str());
+    throw UserError(error_text(text("write_traces_lock: '", path, "' cannot be written"), where,
+                               "check that its folder exists and may be written"));
+  }
+}
+
+std::vector<std::string> check_traces_lock(const std::string& path, Where where) {
+  std::ifstream file(path);
+  if (!file)
+    throw UserError(error_text(text("check_traces_lock: '", path, "' cannot be read"), where,
+                               "write it first: STET_TRACES_LOCK=update, or write_traces_lock(path)"));
+  const Locked allowed = parsed(file, path, where);
+  std::vector<std::string> out;
+  for (const auto& [function, traces] : traced_now()) {
+    auto known = allowed.find(function);
+    if (known == allowed.end()) {
+      out.push_back(text("'", function, "' is not in ", path, ", and was traced"));
+      continue;
+    }
+    for (const auto& [kind, count] : traces) {
+      auto same = known->second.find(kind);
+      if (same == known->second.end())
+        out.push_back(text("'", function, "' was traced for ", kind, ", which is not in ", path));
+      else if (count > same->second)
+        out.push_back(
+            text("'", function, "' was traced ", count, " times for ", kind, "; ", path, " allows ", same->second));
+    }
+  }
+  return out;
+}
+
+namespace {
+
+std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// True: the process keeps to the file, or nobody asked.
+bool check_or_update(const std::string& asked) {
+  std::string path = setting("STET_TRACES_LOCK_FILE");
+  if (path.empty()) path = "traces.lock";
+  try {
+    if (asked == "update") {
+      write_traces_lock(path, {});
+      return true;
+    }
+    if (asked != "check") {
+      report(text("stet: STET_TRACES_LOCK=", asked, " means nothing; it is check or update\n"));
+      return false;
+    }
+    std::vector<std::string> broken = check_traces_lock(path, {});
+    if (broken.empty()) return true;
+    std::string told = "stet: this run does not keep to its traces.lock\n";
+    for (const std::string& one : broken) told += text("  ", one, "\n");
+    report(told + "  fix: see why (explain(), on_retrace), or allow it: STET_TRACES_LOCK=update\n");
+  } catch (const std::exception& error) {
+    report(text("stet: ", error.what(), "\n"));
+  }
+  return false;
+}
+
+/// The library's last word, after all destructors of the program's own.
+[[gnu::destructor]] void end_of_process() {
+  if (std::string asked = setting("STET_LEDGER"); !asked.empty() && asked != "0") report(ledger_text());
+  if (std::string asked = setting("STET_TRACES_LOCK"); !asked.empty() && !check_or_update(asked)) {
+    std::fflush(nullptr);
+    std::_Exit(1);
+  }
+}
+
+}  // namespace
+
+}  // namespace stet

@@ -1,0 +1,44 @@
+// What the ledger knows of the functions of one name and line. Private to core/.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stet/base/lock.h"
+#include "stet/core/ledger.h"
+
+namespace stet {
+
+struct Entry;
+
+class LedgerAccount {
+ public:
+  /// The one for functions of this name that were made there.
+  static std::shared_ptr<LedgerAccount> of(const std::string& function, Where where);
+
+  /// A trace was made and kept; `first` of its function.
+  void add(const std::shared_ptr<const Entry>& trace, bool first);
+  /// Why a trace was made that is not the first.
+  void add_cause(const std::string& cause, double milliseconds);
+  /// A trace has ended, having served so many calls.
+  void settle(std::uint64_t calls);
+
+  LedgerLine line() const;
+  const std::string& function() const { return function_; }
+  /// Traces as the file names them, and how often each was made.
+  std::map<std::string, int> traces() const;
+
+ private:
+  LedgerAccount(std::string function, std::string made_at)
+      : function_(std::move(function)), made_at_(std::move(made_at)) {}
+  const std::string function_, made_at_;
+  mutable Lock guard_;  // of what follows
+  LedgerLine sums_;
+  std::vector<std::weak_ptr<const Entry>> live_;
+  std::map<std::string, int> traces_;
+  std::map<std::string, double> causes_;  // milliseconds lost
+};
+
+}  // namespace stet
