@@ -47,6 +47,9 @@ bool has_late_sizes(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.op->kind == Kind::late) return true;
     if (children(node).empty()) continue;
+    // How many turns there were is a size of the gradient.
+    if (node.op->kind == Kind::loop && node.attributes.as<LoopAttributes>().count != LoopAttributes::by_size)
+      return true;
     for (const ValueType& type : node.results)
       for (const Dim& dim : type.shape)
         for (int symbol : dim.symbols())
@@ -412,9 +415,10 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   // What is followed of a Variable is what the graph reads of it, not the memory that comes in.
   std::vector<bool> followed;
   for (std::size_t i = 0; i < given.size(); ++i)
-    followed.push_back(tapes > 0 && (is_variable(i) ? is_floating(given[i].dtype()) &&
-                                                          tapes_follow_variable(variables_[i].id(), variables_[i].trainable())
-                                                    : tapes_following(given[i]) > 0));
+    followed.push_back(tapes > 0 &&
+                       (is_variable(i) ? is_floating(given[i].dtype()) &&
+                                             tapes_follow_variable(variables_[i].id(), variables_[i].trainable())
+                                       : tapes_following(given[i]) > 0));
   test_sizes(graph_, given);
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
   if (seen && (tapes > 1 || op_by_op_ || has_late_sizes(graph_))) return replay(graph_, given);
