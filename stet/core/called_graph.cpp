@@ -411,9 +411,10 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   // What is followed of a Variable is what the graph reads of it, not the memory that comes in.
   std::vector<bool> followed;
   for (std::size_t i = 0; i < given.size(); ++i)
-    followed.push_back(tapes > 0 && (is_variable(i) ? is_floating(given[i].dtype()) &&
-                                                          tapes_follow_variable(variables_[i].id(), variables_[i].trainable())
-                                                    : tapes_following(given[i]) > 0));
+    followed.push_back(tapes > 0 &&
+                       (is_variable(i) ? is_floating(given[i].dtype()) &&
+                                             tapes_follow_variable(variables_[i].id(), variables_[i].trainable())
+                                       : tapes_following(given[i]) > 0));
   test_sizes(graph_, given);
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
   if (seen && (tapes > 1 || has_late_sizes(graph_))) return replay(graph_, given);

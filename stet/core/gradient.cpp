@@ -1,6 +1,7 @@
 #include "stet/core/gradient.h"
 
 #include <limits>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -64,20 +65,36 @@ bool gives_infinities(Primitive primitive) {
   }
 }
 
-/// Which operands occur, in stated derivatives too: those are needed when it is differentiated again.
-std::vector<bool> operands_of(Expr root, std::size_t count) {
-  std::vector<bool> out(count, false);
+/// The operands that occur, by number, in stated derivatives too: those are needed when it is differentiated again.
+std::vector<Expr> operands_in(Expr root, std::size_t count) {
+  std::vector<Expr> out(count), open{root};
   std::unordered_set<const ExprNode*> seen;
-  std::vector<Expr> open{root};
   while (!open.empty()) {
     Expr e = open.back();
     open.pop_back();
     if (!e.defined() || !seen.insert(&*e).second) continue;
-    if (e.is(Primitive::operand)) out[static_cast<std::size_t>(e->number)] = true;
+    if (e.is(Primitive::operand)) out[static_cast<std::size_t>(e->number)] = e;
     for (const Expr& argument : e->arguments) open.push_back(argument);
     open.push_back(e->derivative);
   }
   return out;
+}
+std::vector<bool> operands_of(Expr root, std::size_t count) {
+  std::vector<bool> out;
+  for (const Expr& one : operands_in(root, count)) out.push_back(one.defined());
+  return out;
+}
+
+/// The expression over those of `count` operands that it has, and their numbers.
+std::pair<Expr, std::vector<int>> over_used_operands(Expr body, std::size_t count) {
+  std::vector<Expr> renumbered = operands_in(body, count);
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!renumbered[i].defined()) continue;
+    renumbered[i] = operand(static_cast<int>(numbers.size()), renumbered[i].dtype());
+    numbers.push_back(static_cast<int>(i));
+  }
+  return {substitute(body, renumbered), std::move(numbers)};
 }
 
 MapDerivatives::Slope slope_by_result(const MapDerivatives::Slope& plain, Expr body, int operands) {
@@ -88,22 +105,36 @@ MapDerivatives::Slope slope_by_result(const MapDerivatives::Slope& plain, Expr b
   return drops ? MapDerivatives::Slope{out, plain.may_be_infinite, std::move(reads)} : plain;
 }
 
+/// With the gradient by an operand of this type, of a body of that one.
+MapDerivatives::Slope with_gradient(MapDerivatives::Slope slope, DType type, DType body, int operands) {
+  const DType computed = compute_type(body);
+  Expr d = scalar::cast(operand(operands + 1, body), computed);
+  Expr product = weighted_slope(d, scalar::cast(slope.value, computed), slope.may_be_infinite);
+  std::tie(slope.gradient, slope.gradient_of) =
+      over_used_operands(scalar::cast(product, type), static_cast<std::size_t>(operands) + 2);
+  return slope;
+}
+
 MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
   MapDerivatives out{body, {}, {}};
   const int count = static_cast<int>(types.size());
   for (int i = 0; i < count; ++i) {
-    MapDerivatives::Slope plain{{}, false, {}};
+    MapDerivatives::Slope plain;
     if (is_floating(body.dtype()) && is_floating(types[static_cast<std::size_t>(i)])) {
       plain.value = derivative(body, i);
-      Expr bare = plain.value;
-      while (bare.is(Primitive::cast) && !bare->custom_derivative) bare = bare->arguments[0];
-      if (bare.constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
+      if (simplify(plain.value).constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
       plain.reads = operands_of(plain.value, static_cast<std::size_t>(count) + 1);
       for (Expr part : topological(plain.value))
         plain.may_be_infinite = plain.may_be_infinite || gives_infinities(part->primitive);
     }
-    out.plain.push_back(plain);
-    out.by_result.push_back(plain.value.defined() ? slope_by_result(plain, body, count) : plain);
+    if (!plain.value.defined()) {
+      out.plain.push_back(plain);
+      out.by_result.push_back(plain);
+      continue;
+    }
+    const DType type = types[static_cast<std::size_t>(i)];
+    out.plain.push_back(with_gradient(plain, type, body.dtype(), count));
+    out.by_result.push_back(with_gradient(slope_by_result(plain, body, count), type, body.dtype(), count));
   }
   return out;
 }
@@ -116,8 +147,9 @@ struct MapKey {
 };
 struct MapKeyHash {
   std::size_t operator()(const MapKey& key) const {
-    return attribute::mix(attribute::mix(reinterpret_cast<std::size_t>(key.op), reinterpret_cast<std::size_t>(key.body)),
-                          std::hash<std::string>()(key.types));
+    return attribute::mix(
+        attribute::mix(reinterpret_cast<std::size_t>(key.op), reinterpret_cast<std::size_t>(key.body)),
+        std::hash<std::string>()(key.types));
   }
 };
 struct KnownMaps {
@@ -128,7 +160,8 @@ constinit thread_local KnownMaps* this_thread_maps = nullptr;
 
 }  // namespace
 
-std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes) {
+std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs,
+                                                      AttributesView attributes) {
   KnownMaps& maps = this_thread_maps ? *this_thread_maps : make_for_this_thread(this_thread_maps);
   const auto* given = op.body ? nullptr : static_cast<const MapAttributes*>(attributes.data);
   MapKey key{&op, given ? &*given->body : nullptr, {}};
@@ -154,19 +187,19 @@ Expr weighted_slope(Expr d, Expr slope, bool may_be_infinite) {
   return scalar::select(scalar::logical_and(scalar::equal(d, 0), scalar::logical_not(finite)), 0, d * slope);
 }
 
-Tensor call_map_of(Expr body, std::span<const Tensor> operands) {
-  std::vector<bool> used = operands_of(body, operands.size());
-  std::vector<Expr> renumbered(operands.size());
+namespace {
+
+Tensor called_with(Expr body, const std::vector<int>& numbers, std::span<const Tensor> operands) {
   std::vector<In> given;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (!used[i]) {
-      renumbered[i] = operand(0, operands[i].dtype());
-      continue;
-    }
-    renumbered[i] = operand(static_cast<int>(given.size()), operands[i].dtype());
-    given.emplace_back(operands[i], Where{});
-  }
-  return call_map(substitute(body, renumbered), given);
+  for (int number : numbers) given.emplace_back(operands[static_cast<std::size_t>(number)], Where{});
+  return call_map(body, given);
+}
+
+}  // namespace
+
+Tensor call_map_of(Expr body, std::span<const Tensor> operands) {
+  auto [used, numbers] = over_used_operands(body, operands.size());
+  return called_with(used, numbers, operands);
 }
 
 void map_gradient(GradientCall& call) {
@@ -177,8 +210,6 @@ void map_gradient(GradientCall& call) {
   operands.push_back(call.out());
   operands.push_back(call.d());
   const std::vector<MapDerivatives::Slope>& slopes = known->slopes(current_trace() == nullptr);
-  const DType computed = compute_type(known->body.dtype());
-  Expr d = scalar::cast(operand(call.input_count() + 1, known->body.dtype()), computed);
   for (int i = 0; i < call.input_count(); ++i) {
     if (!call.wants(i)) continue;
     const MapDerivatives::Slope& slope = slopes[static_cast<std::size_t>(i)];
@@ -186,8 +217,7 @@ void map_gradient(GradientCall& call) {
       call.set(i, zeros_like(call.in(i)));
       continue;
     }
-    Expr product = weighted_slope(d, scalar::cast(slope.value, computed), slope.may_be_infinite);
-    call.set(i, core_ops.sum_to(call_map_of(scalar::cast(product, call.in(i).dtype()), operands), call.in(i).shape()));
+    call.set(i, core_ops.sum_to(called_with(slope.gradient, slope.gradient_of, operands), call.in(i).shape()));
   }
 }
 

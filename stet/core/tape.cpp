@@ -52,9 +52,10 @@ Leaves with_tensors(Leaves leaves, std::vector<Tensor> tensors) {
 void refuse_variables(const Leaves& leaves, Where where) {
   for (const Leaf& leaf : leaves)
     if (leaf.kind == Leaf::variable)
-      throw UserError(error_text(text("gradient: '", leaf.path, "' of the sources is a Variable inside of an aggregate, ",
-                                      "where its gradient has no place"),
-                                 where, "give the Variables in a tuple or a vector"));
+      throw UserError(
+          error_text(text("gradient: '", leaf.path, "' of the sources is a Variable inside of an aggregate, ",
+                          "where its gradient has no place"),
+                     where, "give the Variables in a tuple or a vector"));
 }
 
 }  // namespace inside
@@ -122,9 +123,10 @@ void GradientTape::watch(const Tensor& tensor, Where where) {
 
 void GradientTape::watch(const Variable& variable, Where where) {
   if (!is_floating(variable.dtype(where)))
-    throw UserError(error_text(text("watch: the Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "),
-                                    "of ", variable.dtype(), variable.shape(), " has no gradient"),
-                               where, "only floating Variables have one"));
+    throw UserError(
+        error_text(text("watch: the Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "), "of ",
+                        variable.dtype(), variable.shape(), " has no gradient"),
+                   where, "only floating Variables have one"));
   if (state_->variables.insert(variable.id()).second) state_->watched.push_back({0, variable.id()});
 }
 
@@ -155,9 +157,10 @@ ReadingNotes::ReadingNotes()
         return out;
       }()),
       // A trace may be called under any tape.
-      watches_variables_(current_trace() || std::ranges::any_of(visible_tapes(), [](const GradientTape::State* tape) {
-                           return tape->recording() && tape->watches_variables;
-                         })),
+      watches_variables_(current_trace() || std::ranges::any_of(visible_tapes(),
+                                                                [](const GradientTape::State* tape) {
+                                                                  return tape->recording() && tape->watches_variables;
+                                                                })),
       tape_({.watch_variables = watches_variables_}) {
   tape_.state().notes_readings_only = true;
   tape_.state().variables = std::move(variables_);
@@ -205,7 +208,8 @@ Tensor stand_in(const TensorNode& node) {
 
 TapeValue kept_value(const Tensor& tensor, bool read) {
   const TensorNode& node = *tensor.node();
-  return {identity_of(node), read || !is_floating(node.dtype) || node.traced || node.device() ? tensor : stand_in(node)};
+  return {identity_of(node),
+          read || !is_floating(node.dtype) || node.traced || node.device() ? tensor : stand_in(node)};
 }
 
 void add_record(GradientTape::State& tape, const OpDef& op, const std::vector<Tensor>& inputs,
@@ -254,8 +258,9 @@ void return_tapes_to(const std::vector<TapeMark>& marks) {
   for (const TapeMark& mark : marks) {
     GradientTape::State& tape = *mark.tape;
     if (tape.resets != mark.resets)
-      throw TraceError(error_text("tracing: a tape that was made before an if (tensor) is reset in the scope that holds it",
-                                  {}, "make the tape there, or reset it outside of the function, layer or stet::scope"));
+      throw TraceError(
+          error_text("tracing: a tape that was made before an if (tensor) is reset in the scope that holds it", {},
+                     "make the tape there, or reset it outside of the function, layer or stet::scope"));
     for (std::size_t i = mark.records; i < tape.records.size(); ++i)
       for (const TapeValue& output : tape.records[i].outputs) tape.tracked.erase(output.identity);
     for (std::size_t i = mark.watched; i < tape.watched.size(); ++i) {

@@ -72,8 +72,8 @@ std::size_t behind(const TapeRecord& alias) {
   return alias.attributes.as<AliasAttributes>().kind == AliasAttributes::attached ? 1 : 0;
 }
 
-/// Under which number a tensor's gradient is summed up: of what was read from a Variable, the Variable's, so that a loop
-/// that reads it in every turn keeps one sum and not one for each turn. Unless the reading itself is asked for.
+/// Under which number a tensor's gradient is summed up: of what was read from a Variable, the Variable's, so that a
+/// loop that reads it in every turn keeps one sum and not one for each turn. Unless the reading itself is asked for.
 class Sums {
  public:
   Sums(const GradientTape::State& tape, const std::unordered_set<std::uint64_t>& asked) {
@@ -220,7 +220,8 @@ void begin(GradientTape::State& tape, const char* what, Where where) {
 }
 
 Tensor zeros_of(const Source& source) {
-  return source.variable.defined() ? zeros(source.variable.shape(), source.variable.dtype()) : zeros_like(source.tensor);
+  return source.variable.defined() ? zeros(source.variable.shape(), source.variable.dtype())
+                                   : zeros_like(source.tensor);
 }
 Shape shape_of(const Source& source) {
   return source.variable.defined() ? source.variable.shape() : source.tensor.shape();
@@ -305,7 +306,8 @@ Shape joined_shape(const Shape& a, const Shape& b, int skipped, const char* what
   if (out.size() > static_cast<std::size_t>(max_rank))
     throw UserError(error_text(text(what, ": the result would have ", out.size(), " axes, of the target's ", a.rank(),
                                     " and the source's ", b.rank()),
-                               where, text("a tensor has at most ", max_rank, "; reshape the target or the source first")));
+                               where,
+                               text("a tensor has at most ", max_rank, "; reshape the target or the source first")));
   return Shape(out);
 }
 
@@ -350,7 +352,8 @@ Tensor GradientTape::jacobian(const Tensor& target, const Source& source, const 
   Frame frame("jacobian", where);
   PausedTape paused(*state_);
   bool connected = false;
-  Tensor out = jacobian_of(*state_, target, named, shape_of(source), type_of_source(source), 0, &connected, "jacobian", where);
+  Tensor out =
+      jacobian_of(*state_, target, named, shape_of(source), type_of_source(source), 0, &connected, "jacobian", where);
   return connected || zeros ? out : Tensor::no_gradient();
 }
 
@@ -374,7 +377,8 @@ Tensor GradientTape::batch_jacobian(const Tensor& target, const Source& source, 
   Frame frame("batch_jacobian", where);
   PausedTape paused(*state_);
   bool connected = false;
-  Tensor out = jacobian_of(*state_, target, named, shape, type_of_source(source), 1, &connected, "batch_jacobian", where);
+  Tensor out =
+      jacobian_of(*state_, target, named, shape, type_of_source(source), 1, &connected, "batch_jacobian", where);
   return connected || zeros ? out : Tensor::no_gradient();
 }
 

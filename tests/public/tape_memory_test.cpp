@@ -31,10 +31,10 @@ TEST(TapeMemory, KeepsWhatGradientsRead) {
   // The result itself is one unit where it is as large as x.
   EXPECT_NEAR(kept_units([](Tensor x) { return x + 1 - 2; }), 1, 0.1);
   EXPECT_NEAR(kept_units([](Tensor x) { return -(x * 2) / 4; }), 1, 0.1);
-  EXPECT_NEAR(kept_units([](Tensor x) { return tanh(x + 1); }), 1, 0.1);      // by its result
+  EXPECT_NEAR(kept_units([](Tensor x) { return tanh(x + 1); }), 1, 0.1);          // by its result
   EXPECT_NEAR(kept_units([](Tensor x) { return exp(sigmoid(x * 2)); }), 2, 0.1);  // by both results
-  EXPECT_NEAR(kept_units([](Tensor x) { return relu(x + 1) * 3; }), 2, 0.1);  // relu by its result
-  EXPECT_NEAR(kept_units([](Tensor x) { return sin(x + 1); }), 2, 0.1);       // by its operand
+  EXPECT_NEAR(kept_units([](Tensor x) { return relu(x + 1) * 3; }), 2, 0.1);      // relu by its result
+  EXPECT_NEAR(kept_units([](Tensor x) { return sin(x + 1); }), 2, 0.1);           // by its operand
   EXPECT_NEAR(kept_units([](Tensor x) { return transpose(x + 1) + 1; }), 1, 0.1);
   EXPECT_NEAR(kept_units([](Tensor x) { return sum(x + 1); }), 0, 0.1);
   EXPECT_NEAR(kept_units([](Tensor x) { return mean(cumsum(x * 2, 0) + 1); }), 0, 0.1);
@@ -77,7 +77,7 @@ TEST(TapeMemory, ALongLoopKeepsOneTensorATurnAndFreesItOnTheWayBack) {
   std::size_t before = in_use();
   Tensor loss = sum(run(turns));
   std::size_t kept = in_use() - before;
-  EXPECT_GE(kept, turn * turns);          // it does hold what it needs:
+  EXPECT_GE(kept, turn * turns);            // it does hold what it needs:
   EXPECT_LE(kept, turn * turns * 11 / 10);  // every h once, and none of the products
   reset_peak_memory();
   std::size_t start = in_use();
@@ -108,10 +108,12 @@ TEST(TapeMemory, ALoopsGradientIsRight) {
   std::vector<double> d(n, 1), dw(n * n, 0);
   for (int t = turns; t-- > 0;) {
     std::vector<double> inner(n), back(n, 0);
-    for (std::size_t j = 0; j < n; ++j) inner[j] = d[j] * (1 - states[static_cast<std::size_t>(t) + 1][j] * states[static_cast<std::size_t>(t) + 1][j]);
+    for (std::size_t j = 0; j < n; ++j)
+      inner[j] = d[j] * (1 - states[static_cast<std::size_t>(t) + 1][j] * states[static_cast<std::size_t>(t) + 1][j]);
     for (int i = 0; i < n; ++i)
       for (int j = 0; j < n; ++j) {
-        dw[static_cast<std::size_t>(i * n + j)] += states[static_cast<std::size_t>(t)][static_cast<std::size_t>(i)] * inner[static_cast<std::size_t>(j)];
+        dw[static_cast<std::size_t>(i * n + j)] +=
+            states[static_cast<std::size_t>(t)][static_cast<std::size_t>(i)] * inner[static_cast<std::size_t>(j)];
         back[static_cast<std::size_t>(i)] += inner[static_cast<std::size_t>(j)] * at(i, j);
       }
     d = back;

@@ -147,13 +147,13 @@ TEST(TapeOptions, WrongTargetsAndWeightsAreNamed) {
     tape.watch(x);
     return error_of([&] { ask(tape); });
   };
-  EXPECT_CONTAINS(error([&](GradientTape& t) { t.gradient({x, argmax(x)}, x); }),
+  EXPECT_CONTAINS(error([&](GradientTape& t) {
+                    t.gradient({x, argmax(x)}, x);
+                  }),
                   "gradient: the target [1] i64[] is not floating");
   EXPECT_CONTAINS(error([&](GradientTape& t) { t.gradient(std::vector<Tensor>(), x); }),
                   "gradient: there is no tensor among the targets");
-  std::string text = error([&](GradientTape& t) {
-    t.gradient(x * x, x, {.output_gradients = {x, x}});
-  });
+  std::string text = error([&](GradientTape& t) { t.gradient(x * x, x, {.output_gradients = {x, x}}); });
   EXPECT_CONTAINS(text, "gradient: 1 targets have 2 output gradients");
   EXPECT_CONTAINS(text, "tape_options_test.cpp:");
   EXPECT_CONTAINS(error([&](GradientTape& t) { t.gradient(x * x, x, {.output_gradients = tensor({1.f})}); }),
@@ -275,9 +275,8 @@ TEST(TapeOptions, AnExceptionInTheMiddleLeavesTheTapeRecording) {
   tape.watch(x);
   Tensor y = x * x;
   EXPECT_NE(error_of([&] { matmul(y, tensor({{1.f}, {2.f}, {3.f}})); }), "no error");
-  auto broken = custom_gradient([](Tensor at) {
-    return std::pair(at * 2, [](Tensor) -> Tensor { throw UserError("backwards"); });
-  });
+  auto broken = custom_gradient(
+      [](Tensor at) { return std::pair(at * 2, [](Tensor) -> Tensor { throw UserError("backwards"); }); });
   Tensor z = broken(y);
   EXPECT_EQ(error_of([&] { tape.gradient(z, x); }), "backwards");
   EXPECT_EQ(floats(tape.gradient(sum(y * 3), x)), (Floats{6, 12}));
@@ -342,7 +341,8 @@ TEST(TapeOptions, TapesOfThreadsDoNotSeeEachOther) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(found[i], (Floats{2.f * static_cast<float>(i), 4.f * static_cast<float>(i)}));
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(found[i], (Floats{2.f * static_cast<float>(i), 4.f * static_cast<float>(i)}));
   EXPECT_EQ(floats(tape.gradient(x * x, x)), (Floats{2, 4}));
 }
 
