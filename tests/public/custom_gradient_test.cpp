@@ -271,6 +271,32 @@ TEST(CustomGradient, DecidesByValuesOnTheWayBack) {
   }
 }
 
+TEST(CustomGradient, MayThrowOnTheWayBack) {
+  auto f = custom_gradient([](Tensor x) {
+    return std::pair(x * 2, [=](Tensor d) {
+      if (sum(x) < 0) throw UserError("not that way");
+      return d * 2;
+    });
+  });
+  Function called = function("called(x)", [=](Tensor x) { return f(x); });
+  Function inside = function("inside(x)", [=](Tensor x) {
+    GradientTape tape;
+    tape.watch(x);
+    return tape.gradient(f(x), x);
+  });
+  Tensor good = tensor({1.0, 2.0}), bad = tensor({-1.0, -2.0});
+  EXPECT_EQ(doubles(called(bad)), (Doubles{-2, -4}));  // nobody goes back
+  EXPECT_EQ(doubles(inside(good)), (Doubles{2, 2}));
+  EXPECT_EQ(error_of([&] { inside(bad); }), "not that way");
+  for (int kind = 0; kind < 2; ++kind) {
+    GradientTape tape({.persistent = true});
+    tape.watch({good, bad});
+    EXPECT_EQ(doubles(tape.gradient(kind ? f(good) : called(good), good)), (Doubles{2, 2}));
+    Tensor y = kind ? f(bad) : called(bad);
+    EXPECT_EQ(error_of([&] { tape.gradient(y, bad); }), "not that way");
+  }
+}
+
 // --- recompute
 
 TEST(Recompute, GivesTheSameDerivatives) {

@@ -130,6 +130,69 @@ TEST(TapeMemory, ALoopsGradientIsRight) {
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], d[i], 1e-12);
 }
 
+TEST(TapeMemory, RecomputeTakesLessEagerlyAndTraced) {
+  // 4 blocks of 8 layers of one unit each: all of them, or one for each block and one block at a time.
+  const int blocks = 4, depth = 8;
+  random::seed(3);
+  Variable w(random::normal({64, 64}) * 0.1f);
+  auto block_of = [=](Tensor h) {
+    for (int i = 0; i < depth; ++i) h = tanh(matmul(h, w));
+    return h;
+  };
+  auto loss = [=](Tensor h, bool again) {
+    for (int b = 0; b < blocks; ++b) h = again ? recompute(block_of)(h) : block_of(h);
+    return sum(h * h);
+  };
+  Function step = function("step(h, again)", [=](Tensor h, bool again) {
+    GradientTape tape;
+    return tape.gradient(loss(h, again), w);
+  });
+  Function called = function("called(h, again)", loss);
+  Tensor h = full({1024, 64}, 0.5f);
+  auto run = [&](int kind, bool again) {
+    if (kind == 1) return step(h, again);
+    GradientTape tape;
+    return tape.gradient(kind == 0 ? loss(h, again) : called(h, again), w);
+  };
+  on_retrace([](const RetraceEvent&) {});
+  std::vector<float> expected = run(0, false).to_vector<float>();
+  for (int kind = 0; kind < 3; ++kind) {
+    auto peak_units = [&](bool again) {
+      run(kind, again);
+      std::size_t before = in_use();
+      reset_peak_memory();
+      std::vector<float> got = run(kind, again).to_vector<float>();
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4) << kind << again;
+      return static_cast<double>(memory_statistics().peak_bytes - before) / static_cast<double>(unit);
+    };
+    double plain = peak_units(false), recomputed = peak_units(true);
+    EXPECT_GE(plain, blocks * depth) << kind;
+    EXPECT_LE(recomputed, blocks + depth + 8) << kind;
+  }
+  on_retrace({});
+}
+
+TEST(TapeMemory, AFunctionCalledInALoopKeepsWhatItsBackwardProgramUses) {
+  Variable w(full({256, 256}, 0.01f));
+  Function cell = function("cell(h)", [=](Tensor h) { return tanh(matmul(h, w)); });
+  Function moved = function("moved(h)", [](Tensor h) { return h + 1; });
+  auto kept = [&](const Function<Tensor(Tensor)>& f) {
+    Tensor h = block();
+    {
+      GradientTape warm;
+      warm.watch(h);
+      warm.gradient(sum(f(h)), h);
+    }
+    GradientTape tape;
+    tape.watch(h);
+    std::size_t before = in_use();
+    for (int i = 0; i < 20; ++i) h = f(h);
+    return static_cast<double>(in_use() - before) / static_cast<double>(unit);
+  };
+  EXPECT_NEAR(kept(moved), 0, 0.2);   // the result, instead of the first h
+  EXPECT_LE(kept(cell), 2 * 20 + 1);  // h and what the program kept of each turn, not its result once more
+}
+
 TEST(TapeMemory, PersistentTapesKeepUntilTheirEnd) {
   Tensor x = block();
   std::size_t before = in_use();
