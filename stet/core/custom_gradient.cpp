@@ -11,7 +11,6 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
-#include "stet/compiler/pipeline.h"
 #include "stet/core/ambient.h"
 #include "stet/core/call.h"
 #include "stet/core/differentiate.h"

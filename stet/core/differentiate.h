@@ -368,13 +368,13 @@ class Derivative<derived, R(A...), Choice> {
     std::vector<int> chosen = choice_.numbers(sizeof...(A), what, where);
     ArgumentLeaves leaves = argument_leaves(arguments);
     const bool forward = is_forward(mode_, what, where);
-    if constexpr (derived == Derived::hessian)
+    if constexpr (derived == Derived::hessian) {
       return choice_.result(arguments, second_derivatives(what, leaves, chosen, f_, forward, where), where);
-    constexpr bool once = derived == Derived::gradient || derived == Derived::value_and_gradient;
-    Linearized function(what, leaves, chosen, f_, once, where);
-    if constexpr (!once) {
+    } else if constexpr (derived == Derived::jacobian || derived == Derived::batch_jacobian) {
+      Linearized function(what, leaves, chosen, f_, false, where);
       return choice_.result(arguments, function.jacobians(derived == Derived::batch_jacobian, forward, where), where);
     } else {
+      Linearized function(what, leaves, chosen, f_, true, where);
       LeafReader reader(function.value());
       R value = structure::Of<R>::read(reader);
       auto gradients = choice_.result(arguments, function.gradients_of_scalar(where), where);
@@ -475,15 +475,6 @@ auto hessian(F f, JacobianOptions options) {
 // --- products with Jacobians
 
 namespace inside {
-/// The one argument, or a tuple of all of them.
-template <class Types, class Given>
-typename Types::Arguments as_arguments(const Given& given) {
-  if constexpr (Types::count == 1 &&
-                std::is_convertible_v<const Given&, std::tuple_element_t<0, typename Types::Arguments>>)
-    return typename Types::Arguments(given);
-  else
-    return typename Types::Arguments(given);
-}
 template <class Types>
 std::vector<int> all_arguments() {
   std::vector<int> out;
@@ -554,7 +545,7 @@ template <PlainCallable F>
 auto jvp(F f, const auto& primals, const auto& tangents, Where where = Where::here()) {
   using Types = inside::CallOf<F>;
   using R = typename Types::Result;
-  typename Types::Arguments arguments = inside::as_arguments<Types>(primals);
+  typename Types::Arguments arguments(primals);
   inside::Linearized function("jvp", inside::argument_leaves(arguments), inside::all_arguments<Types>(),
                               inside::host_body(std::move(f)), false, where);
   inside::LeafReader reader(function.value());
@@ -569,7 +560,7 @@ auto jvp(F f, const auto& primals, const auto& tangents, Where where = Where::he
 template <PlainCallable F>
 auto hvp(F f, const auto& primals, const auto& vectors, Where where = Where::here()) {
   using Types = inside::CallOf<F>;
-  typename Types::Arguments arguments = inside::as_arguments<Types>(primals);
+  typename Types::Arguments arguments(primals);
   return inside::single_or_tuple<Types>(
       arguments,
       inside::hessian_products("hvp", inside::argument_leaves(arguments), inside::host_body(std::move(f)),
@@ -605,7 +596,7 @@ STET_API void check_gradients_of(const ArgumentLeaves& arguments, const HostBody
 template <PlainCallable F>
 void check_grads(F f, const auto& inputs, const CheckGradsOptions& options = {}, Where where = Where::here()) {
   using Types = inside::CallOf<F>;
-  typename Types::Arguments arguments = inside::as_arguments<Types>(inputs);
+  typename Types::Arguments arguments(inputs);
   inside::check_gradients_of(inside::argument_leaves(arguments), inside::host_body(std::move(f)), options, where);
 }
 /// Of arguments that are Tensors: check_grads(f, {x, y}).

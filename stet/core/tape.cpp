@@ -192,18 +192,24 @@ bool tapes_follow_variable(std::uint64_t variable, bool trainable) {
 
 namespace {
 
+/// One element of each type, NaN: the memory of all stand-ins of a thread.
+struct StandIns {
+  Tensor of[dtype_count];
+};
+constinit thread_local StandIns* this_thread_stand_ins = nullptr;
+
 /// Something of the type and shape of a tensor, without its memory.
 Tensor stand_in(const TensorNode& node) {
-  thread_local Tensor* nothing[dtype_count] = {};
-  Tensor*& one = nothing[static_cast<std::size_t>(node.dtype)];
-  if (!one) {
+  StandIns& all = this_thread_stand_ins ? *this_thread_stand_ins : make_for_this_thread(this_thread_stand_ins);
+  Tensor& one = all.of[static_cast<std::size_t>(node.dtype)];
+  if (!one.defined()) {
     double nan = std::numeric_limits<double>::quiet_NaN();
     std::uint64_t bits = 0;
     convert_element(DType::f64, &nan, node.dtype, &bits);
-    one = new Tensor(creation::copied(node.dtype, &bits, 1, Shape(), {}));
+    one = creation::copied(node.dtype, &bits, 1, Shape(), {});
   }
-  const std::vector<std::int64_t> strides(node.rank, 0);
-  return view_tensor(*one->node(), node.size_span(), strides, 0);
+  static constexpr std::int64_t no_strides[max_rank] = {};
+  return view_tensor(*one.node(), node.size_span(), {no_strides, node.rank}, 0);
 }
 
 TapeValue kept_value(const Tensor& tensor, bool read) {
@@ -214,13 +220,10 @@ TapeValue kept_value(const Tensor& tensor, bool read) {
 
 void add_record(GradientTape::State& tape, const OpDef& op, const std::vector<Tensor>& inputs,
                 const AttributesView& attributes, const std::vector<Tensor>& outputs) {
-  TapeRecord record{&op, Attributes(attributes), {}, {}};
+  TapeRecord record{&op, Attributes(attributes), {}, {}, {}};
+  for (const Tensor& input : inputs) record.followed.push_back(tape.tracks(input));
   std::shared_ptr<const GradientReads> reads;
-  if (!current_trace()) {
-    std::vector<bool> wanted;
-    for (const Tensor& input : inputs) wanted.push_back(tape.tracks(input));
-    reads = gradient_reads(op, inputs, attributes, outputs, wanted);
-  }
+  if (!current_trace()) reads = gradient_reads(op, inputs, attributes, outputs, record.followed);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     record.inputs.push_back(kept_value(inputs[i], !reads || reads->inputs[i]));
   for (std::size_t r = 0; r < outputs.size(); ++r) {

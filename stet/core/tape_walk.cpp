@@ -91,17 +91,14 @@ class Sums {
 };
 
 /// One record backwards.
-void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds, const Sums& sums,
-               Accumulator& gradients) {
+void propagate(const TapeRecord& record, std::vector<Tensor> ds, const Sums& sums, Accumulator& gradients) {
   if (record.op == &alias_row) {
-    const TapeValue& to = record.inputs[behind(record)];
-    if (tape.tracks(to)) gradients.add(sums.of(to.identity), ds[0]);
+    const std::size_t to = behind(record);
+    if (record.followed[to]) gradients.add(sums.of(record.inputs[to].identity), ds[0]);
     return;
   }
-  std::vector<bool> wanted;
-  for (const TapeValue& input : record.inputs) wanted.push_back(tape.tracks(input));
   const std::vector<Tensor> inputs = inputs_of(record);
-  GradientCall call = call_gradient(record, inputs, std::move(ds), std::move(wanted));
+  GradientCall call = call_gradient(record, inputs, std::move(ds), record.followed);
   for (std::size_t i = 0; i < record.inputs.size(); ++i)
     if (call.results()[i].defined()) gradients.add(sums.of(record.inputs[i].identity), call.results()[i]);
   for (auto& [number, block] : call.blocks()) {
@@ -143,7 +140,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const std::vector<TapeS
       ds.push_back(gradients.take(output.identity, asked.contains(output.identity)));
       any = any || ds.back().defined();
     }
-    if (any) propagate(tape, record, std::move(ds), sums, gradients);
+    if (any) propagate(record, std::move(ds), sums, gradients);
   }
   // A reading that is a target, or asked for, has a sum of its own.
   for (const GradientTape::State::Reading& reading : tape.reads)
@@ -242,10 +239,10 @@ std::vector<Tensor> GradientTape::gradients(const inside::TensorList& targets, c
   const bool zeros = zeros_where_unconnected(options.unconnected, where);
   std::vector<TapeSource> named;
   for (const Source& source : sources) named.push_back(tape_source(source, where));
-  begin(tape, "gradient", where);
   Frame frame("gradient", where);
   PausedTape paused(tape);
   std::vector<Tensor> weights = weights_of(targets, options.output_gradients, where);
+  begin(tape, "gradient", where);
   Accumulator gradients;
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (tape.tracks(targets.tensors[i])) gradients.add(identity_of(*targets.tensors[i].node()), weights[i]);
