@@ -1,6 +1,8 @@
 #include "stet/core/gradient.h"
 
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,24 +47,99 @@ class WithResult {
   std::unordered_map<const ExprNode*, Expr> known_;
 };
 
-bool gives_infinities(Primitive primitive) {
-  switch (primitive) {
-    case Primitive::divide:
-    case Primitive::power:
+/// What is known of the values of an expression whose operands are finite. Sums and products count as finite, though
+/// they may overflow.
+struct Range {
+  bool finite = false, not_negative = false, not_positive = false, at_least_one = false;
+};
+
+Range range_of_product(const Range& a, const Range& b, bool same) {
+  return {.finite = a.finite && b.finite,
+          .not_negative = same || (a.not_negative && b.not_negative) || (a.not_positive && b.not_positive),
+          .not_positive = (a.not_negative && b.not_positive) || (a.not_positive && b.not_negative),
+          .at_least_one = a.at_least_one && b.at_least_one};
+}
+
+/// Of a node, from those of its arguments.
+Range range_of(Expr e, const Range* of) {
+  const Range &a = of[0], &b = of[1];
+  switch (e->primitive) {
+    case Primitive::constant: {
+      double value = e.constant().value_or(0);
+      return {std::isfinite(value), value >= 0, value <= 0, value >= 1};
+    }
+    case Primitive::operand:
+    case Primitive::floor:
+    case Primitive::ceil:
+    case Primitive::round:
+      return {.finite = e.is(Primitive::operand) || a.finite};
+    case Primitive::cast:
+      return a;
+    case Primitive::negate:
+      return {a.finite, a.not_positive, a.not_negative, false};
+    case Primitive::add:
+      return {a.finite && b.finite, a.not_negative && b.not_negative, a.not_positive && b.not_positive,
+              (a.at_least_one && b.not_negative) || (b.at_least_one && a.not_negative)};
+    case Primitive::subtract:
+      return {a.finite && b.finite, a.not_negative && b.not_positive, a.not_positive && b.not_negative, false};
+    case Primitive::multiply:
+      return range_of_product(a, b, e->arguments[0] == e->arguments[1]);
+    case Primitive::divide: {
+      Range out = range_of_product(a, b, false);
+      out.finite = a.finite && b.at_least_one;
+      out.at_least_one = false;
+      return out;
+    }
+    case Primitive::fma:
+      return {.finite = a.finite && b.finite && of[2].finite};
+    case Primitive::power: {
+      std::optional<double> exponent = e->arguments[1].constant();
+      return {.finite =
+                  a.finite && exponent && *exponent >= 0 && (a.not_negative || *exponent == std::floor(*exponent))};
+    }
+    case Primitive::absolute:
+      return {a.finite, true, false, a.at_least_one};
     case Primitive::sqrt:
+      return {a.finite && a.not_negative, true, false, a.at_least_one};
     case Primitive::exp:
     case Primitive::exp2:
+      return {a.not_positive, true, false, a.not_negative};
     case Primitive::expm1:
+      return {a.not_positive, a.not_negative, a.not_positive, false};
     case Primitive::log:
     case Primitive::log2:
     case Primitive::log10:
-    case Primitive::erfinv:
-    case Primitive::log_gamma:
-    case Primitive::digamma:
-      return true;
+      return {a.finite && a.at_least_one, a.at_least_one, false, false};
+    case Primitive::sin:
+    case Primitive::cos:
+    case Primitive::tanh:
+    case Primitive::erf:
+    case Primitive::erfc:
+      return {.finite = true, .not_negative = e.is(Primitive::erfc)};
+    case Primitive::maximum:
+      return {a.finite && b.finite, a.not_negative || b.not_negative, a.not_positive && b.not_positive,
+              a.at_least_one || b.at_least_one};
+    case Primitive::minimum:
+      return {a.finite && b.finite, a.not_negative && b.not_negative, a.not_positive || b.not_positive,
+              a.at_least_one && b.at_least_one};
+    case Primitive::select:
+    case Primitive::select_rarely:
+      return {b.finite && of[2].finite, b.not_negative && of[2].not_negative, b.not_positive && of[2].not_positive,
+              b.at_least_one && of[2].at_least_one};
     default:
-      return false;
+      return {};
   }
+}
+
+/// Infinite or not a number somewhere, of finite operands; not of sigmoid's or gelu's slopes.
+bool may_be_infinite(Expr root) {
+  std::unordered_map<const ExprNode*, Range> known;
+  for (Expr e : topological(root)) {
+    Range of[3];
+    for (int i = 0; i < e->argument_count; ++i) of[i] = known.at(&*e->arguments[i]);
+    known[&*e] = range_of(e, of);
+  }
+  return !known.at(&*root).finite;
 }
 
 /// The operands that occur, by number, in stated derivatives too: those are needed when it is differentiated again.
@@ -124,8 +201,7 @@ MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
       plain.value = derivative(body, i);
       if (simplify(plain.value).constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
       plain.reads = operands_of(plain.value, static_cast<std::size_t>(count) + 1);
-      for (Expr part : topological(plain.value))
-        plain.may_be_infinite = plain.may_be_infinite || gives_infinities(part->primitive);
+      plain.may_be_infinite = may_be_infinite(plain.value);
     }
     if (!plain.value.defined()) {
       out.plain.push_back(plain);
