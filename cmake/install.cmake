@@ -7,6 +7,7 @@ set(STET_PUBLIC_HEADERS
     stet/base/text.h stet/base/for_each.h
     stet/runtime/buffer.h stet/runtime/parallel.h
     stet/core/tensor.h stet/core/dlpack.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/tape.h
+    stet/core/differentiate.h
     stet/core/function.h stet/core/audit.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
     stet/core/host_call.h stet/core/ledger.h
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def

@@ -11,6 +11,7 @@
 #include "stet/compiler/pipeline.h"
 #include "stet/core/function_entry.h"
 #include "stet/core/gradient.h"
+#include "stet/core/gradient_reads.h"
 #include "stet/core/host_code_run.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/core/tape.h"
@@ -74,6 +75,7 @@ struct GradientPair {
   std::vector<std::vector<bool>> depends;
   std::vector<bool> has_gradient;  // by result of the graph: floating
   std::size_t kept = 0;
+  std::shared_ptr<const GradientReads> reads;
   double milliseconds = 0;
   std::atomic<std::uint64_t> calls{0};
   RecentBindings recent;
@@ -326,6 +328,11 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
   pair->forward = compile_symbolic(cut.forward(), device_of(inputs));
   Graph backward = cut.backward();
   std::size_t gradients = backward.results.size();
+  // Of the graph's own results the gradient needs the shapes, of what was kept all.
+  GradientReads reads{used_inputs(backward), std::vector<bool>(weights_count, false)};
+  reads.inputs.resize(inputs.size());
+  reads.outputs.resize(weights_count + pair->kept, true);
+  pair->reads = std::make_shared<const GradientReads>(std::move(reads));
   pair->backward = std::make_shared<CalledGraph>(name, std::move(backward), std::vector<Variable>{}, gradients);
   pair->milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return pair;
@@ -379,6 +386,17 @@ constinit const OpDef called_graph_row{.name = "function",
 
 }  // namespace
 
+std::vector<bool> used_inputs(const Graph& graph) {
+  std::vector<std::vector<int>> users_of = users(graph);
+  std::vector<bool> out;
+  for (ValueId id : graph.inputs) out.push_back(!users_of[static_cast<std::size_t>(id)].empty());
+  return out;
+}
+
+std::shared_ptr<const GradientReads> reads_of_called_graph(const OpDef& op, const AttributesView& attributes) {
+  return &op == &called_graph_row ? static_cast<const PairAttributes*>(attributes.data)->pair->reads : nullptr;
+}
+
 std::vector<Tensor> CalledGraph::run_plain(const std::vector<Tensor>& inputs) {
   {
     std::lock_guard lock(guard_);
@@ -423,7 +441,7 @@ std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
   const bool seen = std::find(followed.begin(), followed.end(), true) != followed.end();
   if (seen && (tapes > 1 || op_by_op_ || has_late_sizes(graph_))) return replay(graph_, given);
   std::vector<Tensor> inputs;
-  for (const Tensor& input : given) inputs.push_back(input.contiguous());
+  for (std::size_t i = 0; i < given.size(); ++i) inputs.push_back(used_[i] ? given[i].contiguous() : given[i]);
   if (!seen) return run_plain(inputs);
   std::shared_ptr<GradientPair> pair;
   try {

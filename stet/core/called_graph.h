@@ -40,6 +40,12 @@ struct GradientPairFacts {
 /// what they ask of sizes counts as it does eagerly.
 void test_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
+/// By input of a graph: a node or a result is it.
+std::vector<bool> used_inputs(const Graph& graph);
+
+/// Of a called graph's record on a tape, what its gradient reads; null of any other op.
+std::shared_ptr<const struct GradientReads> reads_of_called_graph(const OpDef& op, const AttributesView& attributes);
+
 class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
  public:
   /// `variables`: by input, the Variable whose value comes in there, or an undefined one. The first `differentiable`
@@ -48,7 +54,8 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
       : name_(std::move(name)),
         graph_(std::move(graph)),
         variables_(std::move(variables)),
-        differentiable_(differentiable) {}
+        differentiable_(differentiable),
+        used_(used_inputs(graph_)) {}
 
   /// Runs it on tensors as tapes know them (of a Variable, what it holds), and tells the tapes. Gives all results, in
   /// fresh memory. With one tape that follows an input, a forward and a backward program are made once for all sizes,
@@ -68,7 +75,8 @@ class CalledGraph : public std::enable_shared_from_this<CalledGraph> {
   const Graph graph_;
   const std::vector<Variable> variables_;
   const std::size_t differentiable_;
-  mutable Lock guard_;  // of what follows; no host code runs under it
+  const std::vector<bool> used_;  // by input: what nobody uses need not be there
+  mutable Lock guard_;            // of what follows; no host code runs under it
   std::shared_ptr<Program> program_;
   std::vector<std::shared_ptr<struct GradientPair>> pairs_;
   RecentBindings recent_;

@@ -94,7 +94,8 @@ class Check {
     if (!any)
       throw UserError(error_text("check_grads: the function gives no floating tensor", where_,
                                  "only floating tensors have derivatives"));
-    for (const Tensor& weight : weights) weights_.push_back(weight.defined() ? elements_of(weight) : std::vector<double>());
+    for (const Tensor& weight : weights)
+      weights_.push_back(weight.defined() ? elements_of(weight) : std::vector<double>());
     for (const std::string& mode : options_.modes)
       is_forward(mode, "check_grads", where_) ? forward(function) : reverse(function.pulled(weights, where_));
   }
@@ -136,8 +137,8 @@ class Check {
       std::vector<double> there = at;
       for (std::size_t i = 0; i < there.size(); ++i) there[i] += by * change[i];
       Leaves leaves = arguments_.leaves;
-      leaves[leaf].value = core_ops.cast(
-          In(x.rank() == 0 ? stet::tensor(there[0]) : stet::tensor(there, x.shape())), x.dtype());
+      leaves[leaf].value =
+          core_ops.cast(In(x.rank() == 0 ? stet::tensor(there[0]) : stet::tensor(there, x.shape())), x.dtype());
       return weighted(leaves);
     };
     return (moved(step) - moved(-step)) / (2 * step);
@@ -223,8 +224,8 @@ class Check {
     std::size_t out = 0;
     for (int number : chosen_)
       for (std::size_t i = 0; i < arguments_.leaves.size(); ++i)
-        if (arguments_.owners[i] == number && (arguments_.leaves[i].kind == Leaf::tensor ||
-                                               arguments_.leaves[i].kind == Leaf::variable))
+        if (arguments_.owners[i] == number &&
+            (arguments_.leaves[i].kind == Leaf::tensor || arguments_.leaves[i].kind == Leaf::variable))
           ++out;
     return out;
   }

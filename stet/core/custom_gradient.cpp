@@ -11,7 +11,6 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
-#include "stet/compiler/pipeline.h"
 #include "stet/core/ambient.h"
 #include "stet/core/call.h"
 #include "stet/core/differentiate.h"
@@ -34,7 +33,8 @@ struct CalledAttributes {
   std::shared_ptr<const Backward> backward;
 };
 constexpr AttributeType called_attributes = {
-    .hash = [](const void* p) { return std::hash<const void*>()(static_cast<const CalledAttributes*>(p)->backward.get()); },
+    .hash =
+        [](const void* p) { return std::hash<const void*>()(static_cast<const CalledAttributes*>(p)->backward.get()); },
     .equal =
         [](const void* p, const void* q) {
           return static_cast<const CalledAttributes*>(p)->backward == static_cast<const CalledAttributes*>(q)->backward;
@@ -203,7 +203,8 @@ std::vector<Tensor> recorded_custom(Trace& trace, const CustomAttributes& attrib
 
 }  // namespace
 
-std::vector<Tensor> replayed_custom_gradient(const Node& node, const Attributes& sized, std::span<const Tensor> inputs) {
+std::vector<Tensor> replayed_custom_gradient(const Node& node, const Attributes& sized,
+                                             std::span<const Tensor> inputs) {
   CustomAttributes attributes = sized.as<CustomAttributes>();
   // The child speaks of the sizes of this place now.
   auto child = std::make_shared<Graph>(*attributes.backward);
@@ -243,10 +244,11 @@ class RecordedBackward {
     inside::LeafReader reader(given);
     gradients_ = structure::Of<std::vector<Tensor>>::read(reader);
     if (variables_held() != held)
-      throw TraceError(error_text(text("tracing '", trace.function(),
-                                       "': the backward function of a custom_gradient writes a Variable, or draws random "
-                                       "numbers, but a trace may go back never or more than once"),
-                                  where, "write and draw in the function itself, and use what it gave"));
+      throw TraceError(
+          error_text(text("tracing '", trace.function(),
+                          "': the backward function of a custom_gradient writes a Variable, or draws random "
+                          "numbers, but a trace may go back never or more than once"),
+                     where, "write and draw in the function itself, and use what it gave"));
     cut();
   }
   GraphPointer child() const { return child_; }
@@ -300,9 +302,10 @@ class RecordedBackward {
   void copy(ValueId id) {
     Node node = trace_.graph.node(id);
     if (node.op->kind == Kind::late)
-      throw TraceError(error_text(text("tracing '", trace_.function(), "': ", node.op->name,
-                                       " in the backward function of a custom_gradient has a size that depends on values"),
-                                  node.where, "compute it in the function itself, and use it in the backward one"));
+      throw TraceError(
+          error_text(text("tracing '", trace_.function(), "': ", node.op->name,
+                          " in the backward function of a custom_gradient has a size that depends on values"),
+                     node.where, "compute it in the function itself, and use it in the backward one"));
     for (ValueId& input : node.inputs) input = in_child(input);
     to_[id] = child_->add(std::move(node));
   }
@@ -395,8 +398,8 @@ void check_gradients(const std::vector<Tensor>& gradients, const std::vector<std
         fits = false;
       }
     if (!fits)
-      throw UserError(error_text(text("custom_gradient: the backward function gives ", type_text(d), " for argument ", i,
-                                      " of ", x ? x->str() : std::string("undefined")),
+      throw UserError(error_text(text("custom_gradient: the backward function gives ", type_text(d), " for argument ",
+                                      i, " of ", x ? x->str() : std::string("undefined")),
                                  where, "a gradient has the dtype and the shape of what it belongs to"));
   }
 }
@@ -415,9 +418,10 @@ void refuse_captured(const std::vector<TapeMark>& before, const Leaves& leaves, 
     for (std::size_t i = mark.reads; i < tape.reads.size(); ++i) {
       inside.insert(tape.reads[i].tensor);
       if (!variables.contains(tape.reads[i].variable))
-        throw UserError(error_text("custom_gradient: the function reads a Variable that is no argument of it, and that "
-                                   "gradients would not reach",
-                                   where, "pass the Variable to it, or read it outside and pass the tensor"));
+        throw UserError(
+            error_text("custom_gradient: the function reads a Variable that is no argument of it, and that "
+                       "gradients would not reach",
+                       where, "pass the Variable to it, or read it outside and pass the tensor"));
     }
     for (std::size_t i = mark.records; i < tape.records.size(); ++i) {
       for (const TapeValue& input : tape.records[i].inputs)
@@ -547,7 +551,8 @@ Leaves recomputed_eagerly(const Leaves& leaves, const inside::HostBody& f, Where
 class TracedState {
  public:
   explicit TracedState(Trace& trace) : trace_(trace) {
-    for (std::uint64_t id : trace.variable_order()) held_[id] = {trace.variable(id).current, trace.variable(id).written};
+    for (std::uint64_t id : trace.variable_order())
+      held_[id] = {trace.variable(id).current, trace.variable(id).written};
   }
   /// Variables that were met later are what they were at the beginning.
   void restore() const {

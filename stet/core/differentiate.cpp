@@ -64,8 +64,9 @@ void check_type(const Tensor& given, DType dtype, const Shape& shape, const std:
 
 void check_count(std::size_t given, std::size_t needed, const char* what, const char* things, Where where) {
   if (given != needed)
-    throw UserError(error_text(text(what, ": ", given, " ", things, " for ", needed, needed == 1 ? " tensor" : " tensors"),
-                               where, "give one for each, undefined for 0"));
+    throw UserError(
+        error_text(text(what, ": ", given, " ", things, " for ", needed, needed == 1 ? " tensor" : " tensors"), where,
+                   "give one for each, undefined for 0"));
 }
 
 }  // namespace
@@ -165,10 +166,10 @@ std::vector<Tensor> Linearized::pushed(const std::vector<Tensor>& tangents, Wher
 std::vector<Tensor> Linearized::gradients_of_scalar(Where where) const {
   const bool begins = !value_.empty() && value_[0].kind == Leaf::tensor && value_[0].value.defined();
   if (!begins || value_[0].value.rank() != 0 || !floats(value_[0].value))
-    throw UserError(error_text(text(what_, ": the function gives ",
-                                    begins ? type_text(value_[0].value) : std::string("no tensor first"),
-                                    ", not a floating tensor without axes"),
-                               where, "sum or mean it; for derivatives of every element use jacobian or vjp"));
+    throw UserError(error_text(
+        text(what_, ": the function gives ", begins ? type_text(value_[0].value) : std::string("no tensor first"),
+             ", not a floating tensor without axes"),
+        where, "sum or mean it; for derivatives of every element use jacobian or vjp"));
   std::vector<Tensor> ds(tensors().size());
   ds[0] = ones_like(value_[0].value);
   return pulled(ds, where);
@@ -196,8 +197,7 @@ Tensor forward_jacobian(const Linearized& function, const std::vector<Source>& s
     for (std::size_t axis = counts.size(); axis-- > 0; rest /= counts[axis]) at[axis] = Dim(rest % counts[axis]);
     Tensor one = ones(Shape(std::vector<Dim>(at.size(), Dim(1))), type_of(sources[which]));
     std::vector<Tensor> tangents(sources.size());
-    tangents[which] =
-        at.empty() ? one : core_ops.assembled(from, {{at, std::vector<std::int64_t>(at.size(), 1), one}});
+    tangents[which] = at.empty() ? one : core_ops.assembled(from, {{at, std::vector<std::int64_t>(at.size(), 1), one}});
     std::vector<Dim> begin(static_cast<std::size_t>(to.rank()), Dim(0)), column(to.begin(), to.end());
     begin.insert(begin.end(), at.begin(), at.end());
     column.resize(begin.size(), Dim(1));
@@ -213,10 +213,10 @@ Tensor forward_jacobian(const Linearized& function, const std::vector<Source>& s
 std::vector<Tensor> Linearized::jacobians(bool batched, bool forward, Where where) const {
   std::vector<Tensor> values = tensors(), out;
   if (values.size() != 1 || !floats(values[0]))
-    throw UserError(error_text(text(what_, ": the function gives ",
-                                    values.size() == 1 ? type_text(values[0]) : text(values.size(), " tensors"),
-                                    ", not one floating tensor"),
-                               where, "differentiate a function that gives one of them"));
+    throw UserError(error_text(
+        text(what_, ": the function gives ",
+             values.size() == 1 ? type_text(values[0]) : text(values.size(), " tensors"), ", not one floating tensor"),
+        where, "differentiate a function that gives one of them"));
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (!is_differentiable(sources_[i]))
       out.push_back(Tensor::no_gradient());
@@ -244,8 +244,8 @@ HostBody gradient_body(const char* what, std::vector<int> owners, std::vector<in
 
 }  // namespace
 
-std::vector<Tensor> second_derivatives(const char* what, const ArgumentLeaves& arguments, const std::vector<int>& chosen,
-                                       const HostBody& f, bool forward, Where where) {
+std::vector<Tensor> second_derivatives(const char* what, const ArgumentLeaves& arguments,
+                                       const std::vector<int>& chosen, const HostBody& f, bool forward, Where where) {
   Linearized gradient(what, arguments, chosen, gradient_body(what, arguments.owners, chosen, f, where), false, where);
   return gradient.jacobians(false, forward, where);
 }

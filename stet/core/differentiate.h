@@ -66,12 +66,13 @@ struct Call<R(A...)> {
   using Arguments = std::tuple<std::remove_cvref_t<A>...>;
   static constexpr std::size_t count = sizeof...(A);
   static_assert(count > 0, "a function that is differentiated has arguments");
-  static_assert((structure::Known<std::remove_cvref_t<A>> && ...) && structure::Known<R>,
-                "arguments and results of a function that is differentiated are Tensors, Variables, numbers, or tuples, "
-                "pairs, vectors, arrays, optionals or aggregates (with STET_FIELDS) of them");
+  static_assert(
+      (structure::Known<std::remove_cvref_t<A>> && ...) && structure::Known<R>,
+      "arguments and results of a function that is differentiated are Tensors, Variables, numbers, or tuples, "
+      "pairs, vectors, arrays, optionals or aggregates (with STET_FIELDS) of them");
   /// All arguments are a tensor or a Variable each.
-  static constexpr bool plain = ((std::is_same_v<std::remove_cvref_t<A>, Tensor> ||
-                                  std::is_same_v<std::remove_cvref_t<A>, Variable>)&&...);
+  static constexpr bool plain =
+      ((std::is_same_v<std::remove_cvref_t<A>, Tensor> || std::is_same_v<std::remove_cvref_t<A>, Variable>)&&...);
 };
 template <class F>
 using CallOf = Call<SignatureOf<F>>;
@@ -284,11 +285,11 @@ class Recomputed<R(A...)> {
 };
 }  // namespace inside
 
-/// A function with a gradient of its own. `f` gives its value and, as the second of a pair, a function from the gradient
-/// of the value (of its structure; of a tuple also one parameter for each) to those of the arguments: one, or a tuple,
-/// pair or vector of as many as there are tensors and Variables among the arguments; undefined for none. Second
-/// derivatives are those of that function. It may use what `f` computed; `f` may not use tensors that a tape follows, or
-/// Variables, that are no arguments (UserError).
+/// A function with a gradient of its own. `f` gives its value and, as the second of a pair, a function from the
+/// gradient of the value (of its structure; of a tuple also one parameter for each) to those of the arguments: one, or
+/// a tuple, pair or vector of as many as there are tensors and Variables among the arguments; undefined for none.
+/// Second derivatives are those of that function. It may use what `f` computed; `f` may not use tensors that a tape
+/// follows, or Variables, that are no arguments (UserError).
 ///
 ///   auto log1pexp = custom_gradient([](Tensor x) {
 ///     Tensor e = exp(x);
@@ -299,9 +300,10 @@ auto custom_gradient(F f) {
   return inside::CustomGradient<inside::SignatureOf<F>>(std::move(f));
 }
 
-/// The function, of which tapes keep the arguments alone: on the way back it is run once more, on the state of Variables
-/// that it began with, with the same random numbers, and without changing any. Gradients also reach the Variables that
-/// it reads. What it costs is its time once more; what it saves is all that its own gradient would keep meanwhile.
+/// The function, of which tapes keep the arguments alone: on the way back it is run once more, on the state of
+/// Variables that it began with, with the same random numbers, and without changing any. Gradients also reach the
+/// Variables that it reads. What it costs is its time once more; what it saves is all that its own gradient would keep
+/// meanwhile.
 template <PlainCallable F>
 auto recompute(F f) {
   return inside::Recomputed<inside::SignatureOf<F>>(inside::host_body(std::move(f)));
@@ -366,13 +368,13 @@ class Derivative<derived, R(A...), Choice> {
     std::vector<int> chosen = choice_.numbers(sizeof...(A), what, where);
     ArgumentLeaves leaves = argument_leaves(arguments);
     const bool forward = is_forward(mode_, what, where);
-    if constexpr (derived == Derived::hessian)
+    if constexpr (derived == Derived::hessian) {
       return choice_.result(arguments, second_derivatives(what, leaves, chosen, f_, forward, where), where);
-    constexpr bool once = derived == Derived::gradient || derived == Derived::value_and_gradient;
-    Linearized function(what, leaves, chosen, f_, once, where);
-    if constexpr (!once) {
+    } else if constexpr (derived == Derived::jacobian || derived == Derived::batch_jacobian) {
+      Linearized function(what, leaves, chosen, f_, false, where);
       return choice_.result(arguments, function.jacobians(derived == Derived::batch_jacobian, forward, where), where);
     } else {
+      Linearized function(what, leaves, chosen, f_, true, where);
       LeafReader reader(function.value());
       R value = structure::Of<R>::read(reader);
       auto gradients = choice_.result(arguments, function.gradients_of_scalar(where), where);
@@ -396,9 +398,10 @@ auto derivative_of(F f, Choice choice, std::string mode = "reverse") {
 }  // namespace inside
 
 /// The gradient of a function by its first argument, as a function. `f` gives a floating tensor without axes, or a pair
-/// or tuple that begins with one. The gradient has the argument's structure, with zeros where the result does not depend
-/// on it. grad<1>(f) is by the second argument, grad<0, 2>(f) by two, as a tuple; if all arguments are Tensors or
-/// Variables, they can also be numbers of the running program: grad(f, {.argument = 1}), grad(f, {.arguments = {0, 2}}).
+/// or tuple that begins with one. The gradient has the argument's structure, with zeros where the result does not
+/// depend on it. grad<1>(f) is by the second argument, grad<0, 2>(f) by two, as a tuple; if all arguments are Tensors
+/// or Variables, they can also be numbers of the running program: grad(f, {.argument = 1}), grad(f, {.arguments = {0,
+/// 2}}).
 template <PlainCallable F>
 auto grad(F f) {
   return inside::derivative_of<inside::Derived::gradient>(std::move(f), inside::At<0>());
@@ -432,7 +435,7 @@ auto value_and_grad(F f, ArgumentOption option) {
 template <PlainCallable F>
 auto value_and_grad(F f, ArgumentsOption option) {
   return inside::derivative_of<inside::Derived::value_and_gradient>(std::move(f),
-                                                                     inside::SomeOf{std::move(option.arguments)});
+                                                                    inside::SomeOf{std::move(option.arguments)});
 }
 
 /// The derivative of every element of the result, one tensor, by every element of an argument, as a function: of the
@@ -472,14 +475,6 @@ auto hessian(F f, JacobianOptions options) {
 // --- products with Jacobians
 
 namespace inside {
-/// The one argument, or a tuple of all of them.
-template <class Types, class Given>
-typename Types::Arguments as_arguments(const Given& given) {
-  if constexpr (Types::count == 1 && std::is_convertible_v<const Given&, std::tuple_element_t<0, typename Types::Arguments>>)
-    return typename Types::Arguments(given);
-  else
-    return typename Types::Arguments(given);
-}
 template <class Types>
 std::vector<int> all_arguments() {
   std::vector<int> out;
@@ -536,22 +531,21 @@ Vjp<inside::SignatureOf<F>> vjp(F f, Given&&... given) {
   using Types = inside::CallOf<F>;
   static_assert(sizeof...(Given) == Types::count, "vjp(f, arguments…) is given all arguments of f");
   typename Types::Arguments arguments(std::forward<Given>(given)...);
-  auto function =
-      std::make_shared<const inside::Linearized>("vjp", inside::argument_leaves(arguments),
-                                                 inside::all_arguments<Types>(), inside::host_body(f), false, Where{});
+  auto function = std::make_shared<const inside::Linearized>(
+      "vjp", inside::argument_leaves(arguments), inside::all_arguments<Types>(), inside::host_body(f), false, Where{});
   inside::LeafReader reader(function->value());
   return {structure::Of<typename Types::Result>::read(reader), {function, std::move(arguments)}};
 }
 
 /// What the function gives, and how it changes when its arguments change along `tangents`: the Jacobian times a vector.
-/// Of one argument `primals` and `tangents` are that argument and something of its structure, of several tuples. Forward
-/// over the tape of one run: about the cost of the function once more, whatever the number of arguments and results;
-/// rows that are neither maps nor linear cost two gradients.
+/// Of one argument `primals` and `tangents` are that argument and something of its structure, of several tuples.
+/// Forward over the tape of one run: about the cost of the function once more, whatever the number of arguments and
+/// results; rows that are neither maps nor linear cost two gradients.
 template <PlainCallable F>
 auto jvp(F f, const auto& primals, const auto& tangents, Where where = Where::here()) {
   using Types = inside::CallOf<F>;
   using R = typename Types::Result;
-  typename Types::Arguments arguments = inside::as_arguments<Types>(primals);
+  typename Types::Arguments arguments(primals);
   inside::Linearized function("jvp", inside::argument_leaves(arguments), inside::all_arguments<Types>(),
                               inside::host_body(std::move(f)), false, where);
   inside::LeafReader reader(function.value());
@@ -566,7 +560,7 @@ auto jvp(F f, const auto& primals, const auto& tangents, Where where = Where::he
 template <PlainCallable F>
 auto hvp(F f, const auto& primals, const auto& vectors, Where where = Where::here()) {
   using Types = inside::CallOf<F>;
-  typename Types::Arguments arguments = inside::as_arguments<Types>(primals);
+  typename Types::Arguments arguments(primals);
   return inside::single_or_tuple<Types>(
       arguments,
       inside::hessian_products("hvp", inside::argument_leaves(arguments), inside::host_body(std::move(f)),
@@ -579,8 +573,8 @@ auto hvp(F f, const auto& primals, const auto& vectors, Where where = Where::her
 struct CheckGradsOptions {
   int order = 2;
   std::vector<std::string> modes = {"reverse", "forward"};
-  /// What derivatives may be off by, of the larger of 1 and their size; 0: 1e-6 in f64, 2e-2 in f32, 0.2 in f16 and bf16,
-  /// for every order once more by ten.
+  /// What derivatives may be off by, of the larger of 1 and their size; 0: 1e-6 in f64, 2e-2 in f32, 0.2 in f16 and
+  /// bf16, for every order once more by ten.
   double tolerance = 0;
   /// Of the central differences, relative to the larger of 1 and the element; 0: as fits the type.
   double step = 0;
@@ -602,7 +596,7 @@ STET_API void check_gradients_of(const ArgumentLeaves& arguments, const HostBody
 template <PlainCallable F>
 void check_grads(F f, const auto& inputs, const CheckGradsOptions& options = {}, Where where = Where::here()) {
   using Types = inside::CallOf<F>;
-  typename Types::Arguments arguments = inside::as_arguments<Types>(inputs);
+  typename Types::Arguments arguments(inputs);
   inside::check_gradients_of(inside::argument_leaves(arguments), inside::host_body(std::move(f)), options, where);
 }
 /// Of arguments that are Tensors: check_grads(f, {x, y}).

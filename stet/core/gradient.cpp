@@ -1,6 +1,9 @@
 #include "stet/core/gradient.h"
 
+#include <cmath>
 #include <limits>
+#include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -44,40 +47,131 @@ class WithResult {
   std::unordered_map<const ExprNode*, Expr> known_;
 };
 
-bool gives_infinities(Primitive primitive) {
-  switch (primitive) {
-    case Primitive::divide:
-    case Primitive::power:
+/// What is known of the values of an expression whose operands are finite. Sums and products count as finite, though
+/// they may overflow.
+struct Range {
+  bool finite = false, not_negative = false, not_positive = false, at_least_one = false;
+};
+
+Range range_of_product(const Range& a, const Range& b, bool same) {
+  return {.finite = a.finite && b.finite,
+          .not_negative = same || (a.not_negative && b.not_negative) || (a.not_positive && b.not_positive),
+          .not_positive = (a.not_negative && b.not_positive) || (a.not_positive && b.not_negative),
+          .at_least_one = a.at_least_one && b.at_least_one};
+}
+
+/// Of a node, from those of its arguments.
+Range range_of(Expr e, const Range* of) {
+  const Range &a = of[0], &b = of[1];
+  switch (e->primitive) {
+    case Primitive::constant: {
+      double value = e.constant().value_or(0);
+      return {std::isfinite(value), value >= 0, value <= 0, value >= 1};
+    }
+    case Primitive::operand:
+    case Primitive::floor:
+    case Primitive::ceil:
+    case Primitive::round:
+      return {.finite = e.is(Primitive::operand) || a.finite};
+    case Primitive::cast:
+      return a;
+    case Primitive::negate:
+      return {a.finite, a.not_positive, a.not_negative, false};
+    case Primitive::add:
+      return {a.finite && b.finite, a.not_negative && b.not_negative, a.not_positive && b.not_positive,
+              (a.at_least_one && b.not_negative) || (b.at_least_one && a.not_negative)};
+    case Primitive::subtract:
+      return {a.finite && b.finite, a.not_negative && b.not_positive, a.not_positive && b.not_negative, false};
+    case Primitive::multiply:
+      return range_of_product(a, b, e->arguments[0] == e->arguments[1]);
+    case Primitive::divide: {
+      Range out = range_of_product(a, b, false);
+      out.finite = a.finite && b.at_least_one;
+      out.at_least_one = false;
+      return out;
+    }
+    case Primitive::fma:
+      return {.finite = a.finite && b.finite && of[2].finite};
+    case Primitive::power: {
+      std::optional<double> exponent = e->arguments[1].constant();
+      return {.finite =
+                  a.finite && exponent && *exponent >= 0 && (a.not_negative || *exponent == std::floor(*exponent))};
+    }
+    case Primitive::absolute:
+      return {a.finite, true, false, a.at_least_one};
     case Primitive::sqrt:
+      return {a.finite && a.not_negative, true, false, a.at_least_one};
     case Primitive::exp:
     case Primitive::exp2:
+      return {a.not_positive, true, false, a.not_negative};
     case Primitive::expm1:
+      return {a.not_positive, a.not_negative, a.not_positive, false};
     case Primitive::log:
     case Primitive::log2:
     case Primitive::log10:
-    case Primitive::erfinv:
-    case Primitive::log_gamma:
-    case Primitive::digamma:
-      return true;
+      return {a.finite && a.at_least_one, a.at_least_one, false, false};
+    case Primitive::sin:
+    case Primitive::cos:
+    case Primitive::tanh:
+    case Primitive::erf:
+    case Primitive::erfc:
+      return {.finite = true, .not_negative = e.is(Primitive::erfc)};
+    case Primitive::maximum:
+      return {a.finite && b.finite, a.not_negative || b.not_negative, a.not_positive && b.not_positive,
+              a.at_least_one || b.at_least_one};
+    case Primitive::minimum:
+      return {a.finite && b.finite, a.not_negative && b.not_negative, a.not_positive || b.not_positive,
+              a.at_least_one && b.at_least_one};
+    case Primitive::select:
+    case Primitive::select_rarely:
+      return {b.finite && of[2].finite, b.not_negative && of[2].not_negative, b.not_positive && of[2].not_positive,
+              b.at_least_one && of[2].at_least_one};
     default:
-      return false;
+      return {};
   }
 }
 
-/// Which operands occur, in stated derivatives too: those are needed when it is differentiated again.
-std::vector<bool> operands_of(Expr root, std::size_t count) {
-  std::vector<bool> out(count, false);
+/// Infinite or not a number somewhere, of finite operands; not of sigmoid's or gelu's slopes.
+bool may_be_infinite(Expr root) {
+  std::unordered_map<const ExprNode*, Range> known;
+  for (Expr e : topological(root)) {
+    Range of[3];
+    for (int i = 0; i < e->argument_count; ++i) of[i] = known.at(&*e->arguments[i]);
+    known[&*e] = range_of(e, of);
+  }
+  return !known.at(&*root).finite;
+}
+
+/// The operands that occur, by number, in stated derivatives too: those are needed when it is differentiated again.
+std::vector<Expr> operands_in(Expr root, std::size_t count) {
+  std::vector<Expr> out(count), open{root};
   std::unordered_set<const ExprNode*> seen;
-  std::vector<Expr> open{root};
   while (!open.empty()) {
     Expr e = open.back();
     open.pop_back();
     if (!e.defined() || !seen.insert(&*e).second) continue;
-    if (e.is(Primitive::operand)) out[static_cast<std::size_t>(e->number)] = true;
+    if (e.is(Primitive::operand)) out[static_cast<std::size_t>(e->number)] = e;
     for (const Expr& argument : e->arguments) open.push_back(argument);
     open.push_back(e->derivative);
   }
   return out;
+}
+std::vector<bool> operands_of(Expr root, std::size_t count) {
+  std::vector<bool> out;
+  for (const Expr& one : operands_in(root, count)) out.push_back(one.defined());
+  return out;
+}
+
+/// The expression over those of `count` operands that it has, and their numbers.
+std::pair<Expr, std::vector<int>> over_used_operands(Expr body, std::size_t count) {
+  std::vector<Expr> renumbered = operands_in(body, count);
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!renumbered[i].defined()) continue;
+    renumbered[i] = operand(static_cast<int>(numbers.size()), renumbered[i].dtype());
+    numbers.push_back(static_cast<int>(i));
+  }
+  return {substitute(body, renumbered), std::move(numbers)};
 }
 
 MapDerivatives::Slope slope_by_result(const MapDerivatives::Slope& plain, Expr body, int operands) {
@@ -88,22 +182,35 @@ MapDerivatives::Slope slope_by_result(const MapDerivatives::Slope& plain, Expr b
   return drops ? MapDerivatives::Slope{out, plain.may_be_infinite, std::move(reads)} : plain;
 }
 
+/// With the gradient by an operand of this type, of a body of that one.
+MapDerivatives::Slope with_gradient(MapDerivatives::Slope slope, DType type, DType body, int operands) {
+  const DType computed = compute_type(body);
+  Expr d = scalar::cast(operand(operands + 1, body), computed);
+  Expr product = weighted_slope(d, scalar::cast(slope.value, computed), slope.may_be_infinite);
+  std::tie(slope.gradient, slope.gradient_of) =
+      over_used_operands(scalar::cast(product, type), static_cast<std::size_t>(operands) + 2);
+  return slope;
+}
+
 MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
   MapDerivatives out{body, {}, {}};
   const int count = static_cast<int>(types.size());
   for (int i = 0; i < count; ++i) {
-    MapDerivatives::Slope plain{{}, false, {}};
+    MapDerivatives::Slope plain;
     if (is_floating(body.dtype()) && is_floating(types[static_cast<std::size_t>(i)])) {
       plain.value = derivative(body, i);
-      Expr bare = plain.value;
-      while (bare.is(Primitive::cast) && !bare->custom_derivative) bare = bare->arguments[0];
-      if (bare.constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
+      if (simplify(plain.value).constant() == 0.0) plain.value = constant(0.0, plain.value.dtype());
       plain.reads = operands_of(plain.value, static_cast<std::size_t>(count) + 1);
-      for (Expr part : topological(plain.value))
-        plain.may_be_infinite = plain.may_be_infinite || gives_infinities(part->primitive);
+      plain.may_be_infinite = may_be_infinite(plain.value);
     }
-    out.plain.push_back(plain);
-    out.by_result.push_back(plain.value.defined() ? slope_by_result(plain, body, count) : plain);
+    if (!plain.value.defined()) {
+      out.plain.push_back(plain);
+      out.by_result.push_back(plain);
+      continue;
+    }
+    const DType type = types[static_cast<std::size_t>(i)];
+    out.plain.push_back(with_gradient(plain, type, body.dtype(), count));
+    out.by_result.push_back(with_gradient(slope_by_result(plain, body, count), type, body.dtype(), count));
   }
   return out;
 }
@@ -116,8 +223,9 @@ struct MapKey {
 };
 struct MapKeyHash {
   std::size_t operator()(const MapKey& key) const {
-    return attribute::mix(attribute::mix(reinterpret_cast<std::size_t>(key.op), reinterpret_cast<std::size_t>(key.body)),
-                          std::hash<std::string>()(key.types));
+    return attribute::mix(
+        attribute::mix(reinterpret_cast<std::size_t>(key.op), reinterpret_cast<std::size_t>(key.body)),
+        std::hash<std::string>()(key.types));
   }
 };
 struct KnownMaps {
@@ -128,7 +236,8 @@ constinit thread_local KnownMaps* this_thread_maps = nullptr;
 
 }  // namespace
 
-std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs, AttributesView attributes) {
+std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs,
+                                                      AttributesView attributes) {
   KnownMaps& maps = this_thread_maps ? *this_thread_maps : make_for_this_thread(this_thread_maps);
   const auto* given = op.body ? nullptr : static_cast<const MapAttributes*>(attributes.data);
   MapKey key{&op, given ? &*given->body : nullptr, {}};
@@ -154,19 +263,19 @@ Expr weighted_slope(Expr d, Expr slope, bool may_be_infinite) {
   return scalar::select(scalar::logical_and(scalar::equal(d, 0), scalar::logical_not(finite)), 0, d * slope);
 }
 
-Tensor call_map_of(Expr body, std::span<const Tensor> operands) {
-  std::vector<bool> used = operands_of(body, operands.size());
-  std::vector<Expr> renumbered(operands.size());
+namespace {
+
+Tensor called_with(Expr body, const std::vector<int>& numbers, std::span<const Tensor> operands) {
   std::vector<In> given;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (!used[i]) {
-      renumbered[i] = operand(0, operands[i].dtype());
-      continue;
-    }
-    renumbered[i] = operand(static_cast<int>(given.size()), operands[i].dtype());
-    given.emplace_back(operands[i], Where{});
-  }
-  return call_map(substitute(body, renumbered), given);
+  for (int number : numbers) given.emplace_back(operands[static_cast<std::size_t>(number)], Where{});
+  return call_map(body, given);
+}
+
+}  // namespace
+
+Tensor call_map_of(Expr body, std::span<const Tensor> operands) {
+  auto [used, numbers] = over_used_operands(body, operands.size());
+  return called_with(used, numbers, operands);
 }
 
 void map_gradient(GradientCall& call) {
@@ -177,8 +286,6 @@ void map_gradient(GradientCall& call) {
   operands.push_back(call.out());
   operands.push_back(call.d());
   const std::vector<MapDerivatives::Slope>& slopes = known->slopes(current_trace() == nullptr);
-  const DType computed = compute_type(known->body.dtype());
-  Expr d = scalar::cast(operand(call.input_count() + 1, known->body.dtype()), computed);
   for (int i = 0; i < call.input_count(); ++i) {
     if (!call.wants(i)) continue;
     const MapDerivatives::Slope& slope = slopes[static_cast<std::size_t>(i)];
@@ -186,8 +293,7 @@ void map_gradient(GradientCall& call) {
       call.set(i, zeros_like(call.in(i)));
       continue;
     }
-    Expr product = weighted_slope(d, scalar::cast(slope.value, computed), slope.may_be_infinite);
-    call.set(i, core_ops.sum_to(call_map_of(scalar::cast(product, call.in(i).dtype()), operands), call.in(i).shape()));
+    call.set(i, core_ops.sum_to(called_with(slope.gradient, slope.gradient_of, operands), call.in(i).shape()));
   }
 }
 

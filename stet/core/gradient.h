@@ -100,17 +100,21 @@ void loop_gradient(GradientCall& call);
 /// By input of a child graph: whether a result that is asked for is computed from it, by way of floating values.
 std::vector<bool> inputs_reached(const Graph& child, const std::vector<bool>& asked);
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
-/// Where d is 0, so is the gradient, even if the derivative is infinite or not a number there: what was not chosen, as in
-/// where(x > 0, sqrt(x), 0), has no say.
+/// Where d is 0, so is the gradient, even if the derivative is infinite or not a number there: what was not chosen, as
+/// in where(x > 0, sqrt(x), 0), has no say.
 void map_gradient(GradientCall& call);
 
 /// A map's body and its derivatives, as gradients of either mode use them.
 struct MapDerivatives {
   Expr body;
   struct Slope {
-    Expr value;             // over the operands; operand number `operands` is the result, in the result's type
-    bool may_be_infinite;   // or not a number, of operands that are finite
-    std::vector<bool> reads;  // by operand, the result last
+    Expr value = {};               // over the operands; operand number `operands` is the result, in the result's type
+    bool may_be_infinite = false;  // or not a number, of operands that are finite
+    std::vector<bool> reads = {};  // by operand, the result last
+    /// The slope times the gradient that comes in, in the operand's type, over some of the operands, the result and
+    /// that gradient, which have the numbers that follow.
+    Expr gradient = {};
+    std::vector<int> gradient_of = {};
   };
   /// By operand; undefined for operands that are not floating, and of a body that is not. `by_result`: with the result
   /// instead of the body where it occurs and an operand is not needed then, as in tanh. That is how eager code does it,

@@ -7,6 +7,7 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/thread_end.h"
+#include "stet/core/called_graph.h"
 #include "stet/core/custom_gradient.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
@@ -156,6 +157,7 @@ std::string form_of(std::span<const Tensor> tensors) {
 std::shared_ptr<const GradientReads> gradient_reads(const OpDef& op, std::span<const Tensor> inputs,
                                                     const AttributesView& attributes, std::span<const Tensor> outputs,
                                                     const std::vector<bool>& wanted) {
+  if (auto called = reads_of_called_graph(op, attributes)) return called;
   if (&op == &alias_row || &op == &called_gradient_row)  // the function that is called holds what it needs
     return std::make_shared<const GradientReads>(
         GradientReads{std::vector<bool>(inputs.size(), false), std::vector<bool>(outputs.size(), false)});

@@ -17,8 +17,9 @@ struct GradientReads {
   bool multilinear = false, together = false;
 };
 
-/// Of a map the derivatives of its body say which operands they read; of other rows the gradient is run once on symbols,
-/// and what it used is seen. `wanted`: operands whose gradients somebody needs. The answer holds for all sizes.
+/// Of a map the derivatives of its body say which operands they read; of other rows the gradient is run once on
+/// symbols, and what it used is seen. `wanted`: operands whose gradients somebody needs. The answer holds for all
+/// sizes.
 std::shared_ptr<const GradientReads> gradient_reads(const OpDef& op, std::span<const Tensor> inputs,
                                                     const AttributesView& attributes, std::span<const Tensor> outputs,
                                                     const std::vector<bool>& wanted);

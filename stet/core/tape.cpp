@@ -52,9 +52,10 @@ Leaves with_tensors(Leaves leaves, std::vector<Tensor> tensors) {
 void refuse_variables(const Leaves& leaves, Where where) {
   for (const Leaf& leaf : leaves)
     if (leaf.kind == Leaf::variable)
-      throw UserError(error_text(text("gradient: '", leaf.path, "' of the sources is a Variable inside of an aggregate, ",
-                                      "where its gradient has no place"),
-                                 where, "give the Variables in a tuple or a vector"));
+      throw UserError(
+          error_text(text("gradient: '", leaf.path, "' of the sources is a Variable inside of an aggregate, ",
+                          "where its gradient has no place"),
+                     where, "give the Variables in a tuple or a vector"));
 }
 
 }  // namespace inside
@@ -122,9 +123,10 @@ void GradientTape::watch(const Tensor& tensor, Where where) {
 
 void GradientTape::watch(const Variable& variable, Where where) {
   if (!is_floating(variable.dtype(where)))
-    throw UserError(error_text(text("watch: the Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "),
-                                    "of ", variable.dtype(), variable.shape(), " has no gradient"),
-                               where, "only floating Variables have one"));
+    throw UserError(
+        error_text(text("watch: the Variable ", variable.name().empty() ? "" : text("'", variable.name(), "' "), "of ",
+                        variable.dtype(), variable.shape(), " has no gradient"),
+                   where, "only floating Variables have one"));
   if (state_->variables.insert(variable.id()).second) state_->watched.push_back({0, variable.id()});
 }
 
@@ -155,9 +157,10 @@ ReadingNotes::ReadingNotes()
         return out;
       }()),
       // A trace may be called under any tape.
-      watches_variables_(current_trace() || std::ranges::any_of(visible_tapes(), [](const GradientTape::State* tape) {
-                           return tape->recording() && tape->watches_variables;
-                         })),
+      watches_variables_(current_trace() || std::ranges::any_of(visible_tapes(),
+                                                                [](const GradientTape::State* tape) {
+                                                                  return tape->recording() && tape->watches_variables;
+                                                                })),
       tape_({.watch_variables = watches_variables_}) {
   tape_.state().notes_readings_only = true;
   tape_.state().variables = std::move(variables_);
@@ -189,34 +192,38 @@ bool tapes_follow_variable(std::uint64_t variable, bool trainable) {
 
 namespace {
 
+/// One element of each type, NaN: the memory of all stand-ins of a thread.
+struct StandIns {
+  Tensor of[dtype_count];
+};
+constinit thread_local StandIns* this_thread_stand_ins = nullptr;
+
 /// Something of the type and shape of a tensor, without its memory.
 Tensor stand_in(const TensorNode& node) {
-  thread_local Tensor* nothing[dtype_count] = {};
-  Tensor*& one = nothing[static_cast<std::size_t>(node.dtype)];
-  if (!one) {
+  StandIns& all = this_thread_stand_ins ? *this_thread_stand_ins : make_for_this_thread(this_thread_stand_ins);
+  Tensor& one = all.of[static_cast<std::size_t>(node.dtype)];
+  if (!one.defined()) {
     double nan = std::numeric_limits<double>::quiet_NaN();
     std::uint64_t bits = 0;
     convert_element(DType::f64, &nan, node.dtype, &bits);
-    one = new Tensor(creation::copied(node.dtype, &bits, 1, Shape(), {}));
+    one = creation::copied(node.dtype, &bits, 1, Shape(), {});
   }
-  const std::vector<std::int64_t> strides(node.rank, 0);
-  return view_tensor(*one->node(), node.size_span(), strides, 0);
+  static constexpr std::int64_t no_strides[max_rank] = {};
+  return view_tensor(*one.node(), node.size_span(), {no_strides, node.rank}, 0);
 }
 
 TapeValue kept_value(const Tensor& tensor, bool read) {
   const TensorNode& node = *tensor.node();
-  return {identity_of(node), read || !is_floating(node.dtype) || node.traced || node.device() ? tensor : stand_in(node)};
+  return {identity_of(node),
+          read || !is_floating(node.dtype) || node.traced || node.device() ? tensor : stand_in(node)};
 }
 
 void add_record(GradientTape::State& tape, const OpDef& op, const std::vector<Tensor>& inputs,
                 const AttributesView& attributes, const std::vector<Tensor>& outputs) {
-  TapeRecord record{&op, Attributes(attributes), {}, {}};
+  TapeRecord record{&op, Attributes(attributes), {}, {}, {}};
+  for (const Tensor& input : inputs) record.followed.push_back(tape.tracks(input));
   std::shared_ptr<const GradientReads> reads;
-  if (!current_trace()) {
-    std::vector<bool> wanted;
-    for (const Tensor& input : inputs) wanted.push_back(tape.tracks(input));
-    reads = gradient_reads(op, inputs, attributes, outputs, wanted);
-  }
+  if (!current_trace()) reads = gradient_reads(op, inputs, attributes, outputs, record.followed);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     record.inputs.push_back(kept_value(inputs[i], !reads || reads->inputs[i]));
   for (std::size_t r = 0; r < outputs.size(); ++r) {
@@ -254,8 +261,9 @@ void return_tapes_to(const std::vector<TapeMark>& marks) {
   for (const TapeMark& mark : marks) {
     GradientTape::State& tape = *mark.tape;
     if (tape.resets != mark.resets)
-      throw TraceError(error_text("tracing: a tape that was made before an if (tensor) is reset in the scope that holds it",
-                                  {}, "make the tape there, or reset it outside of the function, layer or stet::scope"));
+      throw TraceError(
+          error_text("tracing: a tape that was made before an if (tensor) is reset in the scope that holds it", {},
+                     "make the tape there, or reset it outside of the function, layer or stet::scope"));
     for (std::size_t i = mark.records; i < tape.records.size(); ++i)
       for (const TapeValue& output : tape.records[i].outputs) tape.tracked.erase(output.identity);
     for (std::size_t i = mark.watched; i < tape.watched.size(); ++i) {

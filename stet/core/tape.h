@@ -113,7 +113,8 @@ struct GradientTapeOptions {
 };
 
 struct GradientOptions {
-  /// Weights of the targets' elements, of their structure, types and shapes; an undefined one, and none at all, is ones.
+  /// Weights of the targets' elements, of their structure, types and shapes; an undefined one, and none at all, is
+  /// ones.
   inside::TensorList output_gradients = {};
   /// What the gradient is where no target depends on a source: "none", an undefined tensor, or "zero", zeros.
   std::string unconnected = "none";
@@ -148,9 +149,9 @@ class STET_API GradientTape {
     watch_leaves(leaves, where);
   }
 
-  /// d(sum of all targets' elements, weighted by the output gradients)/d(source), of the source's shape and type. A tape
-  /// that is not persistent stops recording and gives gradients once; a second time is a UserError. The targets are a
-  /// Tensor, a list in braces, or any structure of tensors.
+  /// d(sum of all targets' elements, weighted by the output gradients)/d(source), of the source's shape and type. A
+  /// tape that is not persistent stops recording and gives gradients once; a second time is a UserError. The targets
+  /// are a Tensor, a list in braces, or any structure of tensors.
   template <structure::Known T>
   GradientsOf<T> gradient(const inside::TensorList& targets, const T& sources, const GradientOptions& options = {},
                           Where where = Where::here()) {

@@ -131,9 +131,9 @@ std::vector<Tensor> tangents_of(GradientTape::State& tape, const std::vector<Ten
   for (const TapeRecord& record : tape.records) {
     std::vector<Tensor> moving;
     bool any = false;
-    for (const TapeValue& input : record.inputs) {
-      auto found = known.find(input.identity);
-      moving.push_back(found == known.end() ? Tensor() : found->second);
+    for (std::size_t i = 0; i < record.inputs.size(); ++i) {
+      auto found = known.find(record.inputs[i].identity);
+      moving.push_back(found == known.end() || !record.followed[i] ? Tensor() : found->second);
       any = any || moving.back().defined();
     }
     if (!any) continue;

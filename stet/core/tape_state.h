@@ -25,6 +25,9 @@ struct TapeRecord {
   Attributes attributes;
   std::vector<TapeValue> inputs;
   std::vector<TapeValue> outputs;
+  /// By input: the tape followed it then. What is watched later is not followed here, and what its gradient would read
+  /// is not kept.
+  std::vector<bool> followed;
 };
 
 struct GradientTape::State {

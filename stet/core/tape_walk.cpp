@@ -75,8 +75,8 @@ std::size_t behind(const TapeRecord& alias) {
   return alias.attributes.as<AliasAttributes>().kind == AliasAttributes::attached ? 1 : 0;
 }
 
-/// Under which number a tensor's gradient is summed up: of what was read from a Variable, the Variable's, so that a loop
-/// that reads it in every turn keeps one sum and not one for each turn. Unless the reading itself is asked for.
+/// Under which number a tensor's gradient is summed up: of what was read from a Variable, the Variable's, so that a
+/// loop that reads it in every turn keeps one sum and not one for each turn. Unless the reading itself is asked for.
 class Sums {
  public:
   Sums(const GradientTape::State& tape, const std::unordered_set<std::uint64_t>& asked) {
@@ -94,17 +94,14 @@ class Sums {
 };
 
 /// One record backwards.
-void propagate(const GradientTape::State& tape, const TapeRecord& record, std::vector<Tensor> ds, const Sums& sums,
-               Accumulator& gradients) {
+void propagate(const TapeRecord& record, std::vector<Tensor> ds, const Sums& sums, Accumulator& gradients) {
   if (record.op == &alias_row) {
-    const TapeValue& to = record.inputs[behind(record)];
-    if (tape.tracks(to)) gradients.add(sums.of(to.identity), ds[0]);
+    const std::size_t to = behind(record);
+    if (record.followed[to]) gradients.add(sums.of(record.inputs[to].identity), ds[0]);
     return;
   }
-  std::vector<bool> wanted;
-  for (const TapeValue& input : record.inputs) wanted.push_back(tape.tracks(input));
   const std::vector<Tensor> inputs = inputs_of(record);
-  GradientCall call = call_gradient(record, inputs, std::move(ds), std::move(wanted));
+  GradientCall call = call_gradient(record, inputs, std::move(ds), record.followed);
   for (std::size_t i = 0; i < record.inputs.size(); ++i)
     if (call.results()[i].defined()) gradients.add(sums.of(record.inputs[i].identity), call.results()[i]);
   for (auto& [number, block] : call.blocks()) {
@@ -146,7 +143,7 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const std::vector<TapeS
       ds.push_back(gradients.take(output.identity, asked.contains(output.identity)));
       any = any || ds.back().defined();
     }
-    if (any) propagate(tape, record, std::move(ds), sums, gradients);
+    if (any) propagate(record, std::move(ds), sums, gradients);
   }
   // A reading that is a target, or asked for, has a sum of its own.
   for (const GradientTape::State::Reading& reading : tape.reads)
@@ -223,7 +220,8 @@ void begin(GradientTape::State& tape, const char* what, Where where) {
 }
 
 Tensor zeros_of(const Source& source) {
-  return source.variable.defined() ? zeros(source.variable.shape(), source.variable.dtype()) : zeros_like(source.tensor);
+  return source.variable.defined() ? zeros(source.variable.shape(), source.variable.dtype())
+                                   : zeros_like(source.tensor);
 }
 Shape shape_of(const Source& source) {
   return source.variable.defined() ? source.variable.shape() : source.tensor.shape();
@@ -244,10 +242,10 @@ std::vector<Tensor> GradientTape::gradients(const inside::TensorList& targets, c
   const bool zeros = zeros_where_unconnected(options.unconnected, where);
   std::vector<TapeSource> named;
   for (const Source& source : sources) named.push_back(tape_source(source, where));
-  begin(tape, "gradient", where);
   Frame frame("gradient", where);
   PausedTape paused(tape);
   std::vector<Tensor> weights = weights_of(targets, options.output_gradients, where);
+  begin(tape, "gradient", where);
   Accumulator gradients;
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (tape.tracks(targets.tensors[i])) gradients.add(identity_of(*targets.tensors[i].node()), weights[i]);
@@ -308,7 +306,8 @@ Shape joined_shape(const Shape& a, const Shape& b, int skipped, const char* what
   if (out.size() > static_cast<std::size_t>(max_rank))
     throw UserError(error_text(text(what, ": the result would have ", out.size(), " axes, of the target's ", a.rank(),
                                     " and the source's ", b.rank()),
-                               where, text("a tensor has at most ", max_rank, "; reshape the target or the source first")));
+                               where,
+                               text("a tensor has at most ", max_rank, "; reshape the target or the source first")));
   return Shape(out);
 }
 
@@ -353,7 +352,8 @@ Tensor GradientTape::jacobian(const Tensor& target, const Source& source, const 
   Frame frame("jacobian", where);
   PausedTape paused(*state_);
   bool connected = false;
-  Tensor out = jacobian_of(*state_, target, named, shape_of(source), type_of_source(source), 0, &connected, "jacobian", where);
+  Tensor out =
+      jacobian_of(*state_, target, named, shape_of(source), type_of_source(source), 0, &connected, "jacobian", where);
   return connected || zeros ? out : Tensor::no_gradient();
 }
 
@@ -377,7 +377,8 @@ Tensor GradientTape::batch_jacobian(const Tensor& target, const Source& source, 
   Frame frame("batch_jacobian", where);
   PausedTape paused(*state_);
   bool connected = false;
-  Tensor out = jacobian_of(*state_, target, named, shape, type_of_source(source), 1, &connected, "batch_jacobian", where);
+  Tensor out =
+      jacobian_of(*state_, target, named, shape, type_of_source(source), 1, &connected, "batch_jacobian", where);
   return connected || zeros ? out : Tensor::no_gradient();
 }
 

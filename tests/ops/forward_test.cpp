@@ -116,8 +116,9 @@ void check_forward_over_reverse(const OpDef& op, const std::vector<Tensor>& inpu
 TEST_F(Forward, OfEveryMap) {
   for (const OpDef& row : elementwise_rows()) {
     if (!has_floating_result(row)) continue;
-    for (const std::vector<Sizes>& sizes : {std::vector<Sizes>{{17}, {17}, {17}}, std::vector<Sizes>{{3, 1}, {4}, {3, 4}},
-                                            std::vector<Sizes>{{1}, {1}, {1}}, std::vector<Sizes>{{2, 0}, {2, 1}, {}}}) {
+    for (const std::vector<Sizes>& sizes :
+         {std::vector<Sizes>{{17}, {17}, {17}}, std::vector<Sizes>{{3, 1}, {4}, {3, 4}},
+          std::vector<Sizes>{{1}, {1}, {1}}, std::vector<Sizes>{{2, 0}, {2, 1}, {}}}) {
       SCOPED_TRACE(text(row.name, " of ", Shape(sizes[0])));
       check_forward(row, map_operands(row, sizes), {});
       check_forward_over_reverse(row, map_operands(row, sizes), {});
@@ -148,7 +149,8 @@ TEST_F(Forward, GradientsReadNoMoreThanTheyNeed) {
       Sample sample = samples_of(*op)[number];
       std::vector<Tensor> inputs = op->kind == Kind::map ? map_operands(*op, {{5}, {5}, {5}}) : sample_operands(sample);
       std::vector<Tensor> outputs = eager_all(*op, inputs, sample.attributes);
-      auto found = gradient_reads(*op, inputs, sample.attributes.view(), outputs, std::vector<bool>(inputs.size(), true));
+      auto found =
+          gradient_reads(*op, inputs, sample.attributes.view(), outputs, std::vector<bool>(inputs.size(), true));
       std::string out;
       for (bool one : found->inputs) out += one ? 'x' : '.';
       out += '>';

@@ -112,7 +112,8 @@ TEST(CarefulGradients, TheSideThatIsNotTaken) {
   // JAX and TensorFlow give NaN in all of these: 0 times infinity, or times NaN, of the side that was not taken.
   expect_gradient([](Tensor x) { return where(x > 0, sqrt(x), 0); }, {-1, 0, 4}, {0, 0, 0.25});
   expect_gradient([](Tensor x) { return where(x > 0, log(x), x); }, {-1, 0, 2}, {1, 1, 0.5});
-  expect_gradient([](Tensor x) { return where(x == 0, 1, sin(x) / x); }, {0, 2}, {0, (2 * std::cos(2.0) - std::sin(2.0)) / 4});
+  expect_gradient([](Tensor x) { return where(x == 0, 1, sin(x) / x); }, {0, 2},
+                  {0, (2 * std::cos(2.0) - std::sin(2.0)) / 4});
   expect_gradient([](Tensor x) { return where(x < 80, exp(x), x); }, {1, 2000}, {std::exp(1.0), 1});
   expect_gradient([](Tensor x) { return where(x > 0, pow(x, 0.5), 0); }, {-1, 0, 4}, {0, 0, 0.25});
   expect_gradient([](Tensor x) { return where(abs(x) < 1, asin(x), 0); }, {0.5, 2}, {1 / std::sqrt(0.75), 0});

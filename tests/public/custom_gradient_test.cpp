@@ -1,5 +1,5 @@
-// stop_gradient, custom_gradient and recompute: eagerly, under several tapes, traced, in branches, and in functions that
-// are called under a tape.
+// stop_gradient, custom_gradient and recompute: eagerly, under several tapes, traced, in branches, and in functions
+// that are called under a tape.
 #include <gtest/gtest.h>
 #include <stet/stet.h>
 
@@ -134,9 +134,7 @@ TEST(CustomGradient, HasItsOwnSecondOrder) {
 TEST(CustomGradient, IsWhatTheBackwardFunctionSays) {
   // A gradient that is not the function's: a straight-through estimator, and one that is clipped.
   auto rounded = custom_gradient([](Tensor x) { return std::pair(round(x), [](Tensor d) { return d; }); });
-  auto clipped = custom_gradient([](Tensor x) {
-    return std::pair(x * 1, [](Tensor d) { return clip(d, -1, 1); });
-  });
+  auto clipped = custom_gradient([](Tensor x) { return std::pair(x * 1, [](Tensor d) { return clip(d, -1, 1); }); });
   Tensor x = tensor({0.4, 1.6});
   expect_derivatives([&](Tensor at) { return square(rounded(at)); }, x, {{0, 4}, {2, 2}, {0, 0}});
   GradientTape tape({.persistent = true});
@@ -242,9 +240,7 @@ TEST(CustomGradient, WrongUsesAreNamed) {
   });
   Function traced = function("traced(x)", [=](Tensor a) { return writes(a); });
   EXPECT_CONTAINS(error_of([&] { traced(x); }), "the backward function of a custom_gradient writes a Variable");
-  EXPECT_CONTAINS(error_of([&] {
-                    function("shape(x)", [=](Tensor a) { return shape(a); })(x);
-                  }),
+  EXPECT_CONTAINS(error_of([&] { function("shape(x)", [=](Tensor a) { return shape(a); })(x); }),
                   "the backward function gives f32[] for argument 0");
 }
 
@@ -275,6 +271,32 @@ TEST(CustomGradient, DecidesByValuesOnTheWayBack) {
   }
 }
 
+TEST(CustomGradient, MayThrowOnTheWayBack) {
+  auto f = custom_gradient([](Tensor x) {
+    return std::pair(x * 2, [=](Tensor d) {
+      if (sum(x) < 0) throw UserError("not that way");
+      return d * 2;
+    });
+  });
+  Function called = function("called(x)", [=](Tensor x) { return f(x); });
+  Function inside = function("inside(x)", [=](Tensor x) {
+    GradientTape tape;
+    tape.watch(x);
+    return tape.gradient(f(x), x);
+  });
+  Tensor good = tensor({1.0, 2.0}), bad = tensor({-1.0, -2.0});
+  EXPECT_EQ(doubles(called(bad)), (Doubles{-2, -4}));  // nobody goes back
+  EXPECT_EQ(doubles(inside(good)), (Doubles{2, 2}));
+  EXPECT_EQ(error_of([&] { inside(bad); }), "not that way");
+  for (int kind = 0; kind < 2; ++kind) {
+    GradientTape tape({.persistent = true});
+    tape.watch({good, bad});
+    EXPECT_EQ(doubles(tape.gradient(kind ? f(good) : called(good), good)), (Doubles{2, 2}));
+    Tensor y = kind ? f(bad) : called(bad);
+    EXPECT_EQ(error_of([&] { tape.gradient(y, bad); }), "not that way");
+  }
+}
+
 // --- recompute
 
 TEST(Recompute, GivesTheSameDerivatives) {
@@ -284,12 +306,15 @@ TEST(Recompute, GivesTheSameDerivatives) {
   std::vector<Doubles> expected;
   for (const Tensor& one : plain) expected.push_back(doubles(one));
   expect_derivatives([f](Tensor at) { return recompute(f)(at); }, x, expected);
-  expect_derivatives([f](Tensor at) { return recompute([f](Tensor u) { return recompute(f)(u * 1); })(at); }, x, expected);
-  expect_derivatives([f](Tensor at) { return log1pexp(recompute(f)(at)); }, x, [&] {
-    std::vector<Doubles> out;
-    for (const Tensor& one : derivatives([f](Tensor at) { return log1pexp(f(at)); }, x)) out.push_back(doubles(one));
-    return out;
-  }());
+  expect_derivatives([f](Tensor at) { return recompute([f](Tensor u) { return recompute(f)(u * 1); })(at); }, x,
+                     expected);
+  expect_derivatives([f](Tensor at) { return log1pexp(recompute(f)(at)); }, x,
+                     [&] {
+                       std::vector<Doubles> out;
+                       for (const Tensor& one : derivatives([f](Tensor at) { return log1pexp(f(at)); }, x))
+                         out.push_back(doubles(one));
+                       return out;
+                     }());
 }
 
 TEST(Recompute, ReachesVariables) {
@@ -349,7 +374,9 @@ TEST(Recompute, ReachesVariables) {
 }
 
 TEST(Recompute, DrawsTheSameRandomNumbers) {
-  auto noisy = [](Tensor x) { return x * random::uniform(x.shape(), {.dtype = f64}) * random::normal(x.shape(), {.dtype = f64}); };
+  auto noisy = [](Tensor x) {
+    return x * random::uniform(x.shape(), {.dtype = f64}) * random::normal(x.shape(), {.dtype = f64});
+  };
   Tensor x = ones({6}, f64);
   auto gradients = [&](auto&& f) {
     random::seed(5);

@@ -103,7 +103,8 @@ TEST(Grad, WrongUsesAreNamed) {
   error = error_of([&] { grad(cube)(tensor({1, 2})); });
   EXPECT_CONTAINS(error, "grad: there is no floating tensor in argument 0");
   EXPECT_CONTAINS(error, "differentiate_test.cpp:");
-  EXPECT_CONTAINS(error_of([&] { grad(cube, {.argument = 1})(x); }), "grad: there is no argument 1, the function has 1");
+  EXPECT_CONTAINS(error_of([&] { grad(cube, {.argument = 1})(x); }),
+                  "grad: there is no argument 1, the function has 1");
   EXPECT_CONTAINS(error_of([&] { grad(cube, {.arguments = {0, -1}})(x); }), "grad: there is no argument -1");
   EXPECT_CONTAINS(error_of([&] { jacobian(cube, {.mode = "backward"})(x); }), "jacobian: the mode is \"backward\"");
 }
@@ -142,7 +143,8 @@ TEST(Products, OfStructures) {
   expect_near(dm.w, {5, 70});
   expect_near(dm.b, {1, 10});
   expect_near(dx, {2, 30});
-  auto moved = jvp(f, std::tuple(model, x), std::tuple(Model{tensor({1.0, 0.0}), tensor({0.0, 1.0})}, tensor({0.0, 1.0})));
+  auto moved =
+      jvp(f, std::tuple(model, x), std::tuple(Model{tensor({1.0, 0.0}), tensor({0.0, 1.0})}, tensor({0.0, 1.0})));
   expect_near(moved.second.first, {5, 1 + 3});
   EXPECT_FALSE(moved.second.second.defined());
   // A tangent that is not there is 0, and so is what does not move.
@@ -168,27 +170,55 @@ TEST(Products, ForwardThroughEveryKindOfRow) {
   Tensor w = random::normal({4, 4}, {.dtype = f64});
   std::vector<std::pair<const char*, std::function<Tensor(Tensor)>>> functions = {
       {"map", [](Tensor t) { return tanh(t) * exp(t) / (1 + t * t); }},
-      {"broadcast", [](Tensor t) { return t[0] * t + t[{Range{}, 0}][{ellipsis, newaxis}]; }},
-      {"layout", [](Tensor t) { return concat({transpose(t), flip(transpose(t))}, 1); }},
-      {"slices", [](Tensor t) { return t[{range(1, 3), Range{.step = 2}}] * 2; }},
+      {"broadcast",
+       [](Tensor t) {
+         return t[0] * t + t[{Range{}, 0}][{ellipsis, newaxis}];
+       }},
+      {"layout",
+       [](Tensor t) {
+         return concat({transpose(t), flip(transpose(t))}, 1);
+       }},
+      {"slices",
+       [](Tensor t) {
+         return t[{range(1, 3), Range{.step = 2}}] * 2;
+       }},
       {"reduce", [](Tensor t) { return sum(t, 0) * mean(t, 0) * max(t, 0) * prod(t, 0); }},
       {"contract", [&](Tensor t) { return matmul(t, w) * matmul(t, matmul(w, w)); }},
       {"product of itself", [](Tensor t) { return matmul(t, transpose(t)); }},
-      {"window", [&](Tensor t) { return conv2d(reshape(t, {1, 3, 4, 1}), reshape(w, {2, 2, 1, 4})); }},
-      {"pool", [](Tensor t) { return max_pool(reshape(t, {1, 3, 4, 1}), {2, 2}) + average_pool(reshape(t, {1, 3, 4, 1}), {2, 2}); }},
+      {"window",
+       [&](Tensor t) {
+         return conv2d(reshape(t, {1, 3, 4, 1}), reshape(w, {2, 2, 1, 4}));
+       }},
+      {"pool",
+       [](Tensor t) {
+         return max_pool(reshape(t, {1, 3, 4, 1}), {2, 2}) + average_pool(reshape(t, {1, 3, 4, 1}), {2, 2});
+       }},
       {"scan", [](Tensor t) { return cumsum(t, 0) * cumprod(t, 1) + logcumsumexp(t, 1); }},
-      {"sort", [](Tensor t) { return sort(t, 1) * tensor({1.0, 2.0, 3.0, 4.0}); }},
-      {"index", [](Tensor t) { return gather(t, tensor({2, 0, 2})) * scatter_add(t, tensor({0, 0}), t[range(0, 2)]); }},
+      {"sort",
+       [](Tensor t) {
+         return sort(t, 1) * tensor({1.0, 2.0, 3.0, 4.0});
+       }},
+      {"index",
+       [](Tensor t) {
+         return gather(t, tensor({2, 0, 2})) * scatter_add(t, tensor({0, 0}), t[range(0, 2)]);
+       }},
       {"linalg", [&](Tensor t) { return linalg::inverse(matmul(transpose(t), t) + eye(4, {.dtype = f64})); }},
       {"cholesky", [&](Tensor t) { return linalg::cholesky(matmul(t, transpose(t)) + eye(3, {.dtype = f64})); }},
       {"softmax", [](Tensor t) { return softmax(t) * log_softmax(t); }},
       {"norm", [](Tensor t) { return linalg::vector_norm(t, {.axes = {1}}); }},
       {"where", [](Tensor t) { return where(t > 0, t * t, sin(t)); }},
       {"casts", [](Tensor t) { return cast(cast(t * t, f64), f64) * floor(t); }},
-      {"einsum", [&](Tensor t) { return einsum("ij,jk,ik->i", {t, w, t}); }},
+      {"einsum",
+       [&](Tensor t) {
+         return einsum("ij,jk,ik->i", {t, w, t});
+       }},
       {"norm layer", [](Tensor t) { return layer_norm(t, 1.5, 0.25); }},
       {"function", [f = function("f(t)", [](Tensor t) { return sin(t) * t; })](Tensor t) { return f(t); }},
-      {"branch", [f = function("f(t)", [](Tensor t) { if (sum(t) > 1e9) return t; return t * t * t; })](Tensor t) { return f(t); }},
+      {"branch", [f = function("f(t)",
+                               [](Tensor t) {
+                                 if (sum(t) > 1e9) return t;
+                                 return t * t * t;
+                               })](Tensor t) { return f(t); }},
       {"recompute", [](Tensor t) { return recompute([](Tensor u) { return sin(u) * u; })(t); }},
   };
   for (const auto& [name, f] : functions) {
@@ -326,7 +356,8 @@ TEST(Hessians, OfAFunction) {
   Doubles product;
   for (std::size_t i = 0; i < 3; ++i) product.push_back(h[i * 3] * 1 + h[i * 3 + 1] * -2 + h[i * 3 + 2] * 0.5);
   expect_near(hvp(f, x, v), product);
-  Function traced = function("traced(x, v)", [=](Tensor at, Tensor along) { return std::pair(hessian(f)(at), hvp(f, at, along)); });
+  Function traced =
+      function("traced(x, v)", [=](Tensor at, Tensor along) { return std::pair(hessian(f)(at), hvp(f, at, along)); });
   auto [whole, times] = traced(x, v);
   expect_near(whole, h);
   expect_near(times, product);
@@ -354,9 +385,8 @@ TEST(CheckGrads, AcceptsWhatIsRight) {
 }
 
 TEST(CheckGrads, NamesWhatIsWrong) {
-  auto wrong = custom_gradient([](Tensor at) {
-    return std::pair(at * at, [=](Tensor d) { return d * at * where(at > 2, 3.0, 2.0); });
-  });
+  auto wrong = custom_gradient(
+      [](Tensor at) { return std::pair(at * at, [=](Tensor d) { return d * at * where(at > 2, 3.0, 2.0); }); });
   Tensor x = tensor({{1.0, 1.5}, {3.0, 0.5}});
   std::string error = error_of([&] { check_grads([=](Tensor, Tensor at) { return wrong(at); }, {x, x}); });
   EXPECT_CONTAINS(error, "check_grads: the derivative of order 1 (reverse) by argument 1 at [1,0] is ");
@@ -364,9 +394,8 @@ TEST(CheckGrads, NamesWhatIsWrong) {
   EXPECT_CONTAINS(error, "differentiate_test.cpp:");
   EXPECT_CONTAINS(error_of([&] { check_grads([=](Tensor at) { return wrong(at); }, x, {.modes = {"forward"}}); }),
                   "order 1 (forward) by argument 0 at ");
-  auto wrong_second = custom_gradient([](Tensor at) {
-    return std::pair(at * at, [=](Tensor d) { return d * stop_gradient(at) * 2; });
-  });
+  auto wrong_second = custom_gradient(
+      [](Tensor at) { return std::pair(at * at, [=](Tensor d) { return d * stop_gradient(at) * 2; }); });
   check_grads([=](Tensor at) { return wrong_second(at); }, x, {.order = 1});
   EXPECT_CONTAINS(error_of([&] { check_grads([=](Tensor at) { return wrong_second(at); }, x); }),
                   "the derivative of order 2 (reverse) by argument 0 at [0,0] is 0, but differences give ");
@@ -374,7 +403,8 @@ TEST(CheckGrads, NamesWhatIsWrong) {
   EXPECT_CONTAINS(error_of([&] { check_grads([](Tensor at) { return argmax(at); }, x); }),
                   "check_grads: the function gives no floating tensor");
   EXPECT_CONTAINS(error_of([&] { check_grads(cube, x, {.order = 0}); }), "check_grads: the order is 0");
-  EXPECT_CONTAINS(error_of([&] { check_grads(cube, x, {.modes = {"sideways"}}); }), "check_grads: the mode is \"sideways\"");
+  EXPECT_CONTAINS(error_of([&] { check_grads(cube, x, {.modes = {"sideways"}}); }),
+                  "check_grads: the mode is \"sideways\"");
   EXPECT_CONTAINS(error_of([&] { check_grads(cube, {x, x}); }), "check_grads: there is no argument 1");
 }
 

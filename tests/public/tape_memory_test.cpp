@@ -31,10 +31,10 @@ TEST(TapeMemory, KeepsWhatGradientsRead) {
   // The result itself is one unit where it is as large as x.
   EXPECT_NEAR(kept_units([](Tensor x) { return x + 1 - 2; }), 1, 0.1);
   EXPECT_NEAR(kept_units([](Tensor x) { return -(x * 2) / 4; }), 1, 0.1);
-  EXPECT_NEAR(kept_units([](Tensor x) { return tanh(x + 1); }), 1, 0.1);      // by its result
+  EXPECT_NEAR(kept_units([](Tensor x) { return tanh(x + 1); }), 1, 0.1);          // by its result
   EXPECT_NEAR(kept_units([](Tensor x) { return exp(sigmoid(x * 2)); }), 2, 0.1);  // by both results
-  EXPECT_NEAR(kept_units([](Tensor x) { return relu(x + 1) * 3; }), 2, 0.1);  // relu by its result
-  EXPECT_NEAR(kept_units([](Tensor x) { return sin(x + 1); }), 2, 0.1);       // by its operand
+  EXPECT_NEAR(kept_units([](Tensor x) { return relu(x + 1) * 3; }), 2, 0.1);      // relu by its result
+  EXPECT_NEAR(kept_units([](Tensor x) { return sin(x + 1); }), 2, 0.1);           // by its operand
   EXPECT_NEAR(kept_units([](Tensor x) { return transpose(x + 1) + 1; }), 1, 0.1);
   EXPECT_NEAR(kept_units([](Tensor x) { return sum(x + 1); }), 0, 0.1);
   EXPECT_NEAR(kept_units([](Tensor x) { return mean(cumsum(x * 2, 0) + 1); }), 0, 0.1);
@@ -77,7 +77,7 @@ TEST(TapeMemory, ALongLoopKeepsOneTensorATurnAndFreesItOnTheWayBack) {
   std::size_t before = in_use();
   Tensor loss = sum(run(turns));
   std::size_t kept = in_use() - before;
-  EXPECT_GE(kept, turn * turns);          // it does hold what it needs:
+  EXPECT_GE(kept, turn * turns);            // it does hold what it needs:
   EXPECT_LE(kept, turn * turns * 11 / 10);  // every h once, and none of the products
   reset_peak_memory();
   std::size_t start = in_use();
@@ -108,10 +108,12 @@ TEST(TapeMemory, ALoopsGradientIsRight) {
   std::vector<double> d(n, 1), dw(n * n, 0);
   for (int t = turns; t-- > 0;) {
     std::vector<double> inner(n), back(n, 0);
-    for (std::size_t j = 0; j < n; ++j) inner[j] = d[j] * (1 - states[static_cast<std::size_t>(t) + 1][j] * states[static_cast<std::size_t>(t) + 1][j]);
+    for (std::size_t j = 0; j < n; ++j)
+      inner[j] = d[j] * (1 - states[static_cast<std::size_t>(t) + 1][j] * states[static_cast<std::size_t>(t) + 1][j]);
     for (int i = 0; i < n; ++i)
       for (int j = 0; j < n; ++j) {
-        dw[static_cast<std::size_t>(i * n + j)] += states[static_cast<std::size_t>(t)][static_cast<std::size_t>(i)] * inner[static_cast<std::size_t>(j)];
+        dw[static_cast<std::size_t>(i * n + j)] +=
+            states[static_cast<std::size_t>(t)][static_cast<std::size_t>(i)] * inner[static_cast<std::size_t>(j)];
         back[static_cast<std::size_t>(i)] += inner[static_cast<std::size_t>(j)] * at(i, j);
       }
     d = back;
@@ -126,6 +128,69 @@ TEST(TapeMemory, ALoopsGradientIsRight) {
   std::vector<double> got = dv.to_vector<double>(), first = dx.to_vector<double>();
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], dw[i], 1e-12 * (1 + std::abs(dw[i])));
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], d[i], 1e-12);
+}
+
+TEST(TapeMemory, RecomputeTakesLessEagerlyAndTraced) {
+  // 4 blocks of 8 layers of one unit each: all of them, or one for each block and one block at a time.
+  const int blocks = 4, depth = 8;
+  random::seed(3);
+  Variable w(random::normal({64, 64}) * 0.1f);
+  auto block_of = [=](Tensor h) {
+    for (int i = 0; i < depth; ++i) h = tanh(matmul(h, w));
+    return h;
+  };
+  auto loss = [=](Tensor h, bool again) {
+    for (int b = 0; b < blocks; ++b) h = again ? recompute(block_of)(h) : block_of(h);
+    return sum(h * h);
+  };
+  Function step = function("step(h, again)", [=](Tensor h, bool again) {
+    GradientTape tape;
+    return tape.gradient(loss(h, again), w);
+  });
+  Function called = function("called(h, again)", loss);
+  Tensor h = full({1024, 64}, 0.5f);
+  auto run = [&](int kind, bool again) {
+    if (kind == 1) return step(h, again);
+    GradientTape tape;
+    return tape.gradient(kind == 0 ? loss(h, again) : called(h, again), w);
+  };
+  on_retrace([](const RetraceEvent&) {});
+  std::vector<float> expected = run(0, false).to_vector<float>();
+  for (int kind = 0; kind < 3; ++kind) {
+    auto peak_units = [&](bool again) {
+      run(kind, again);
+      std::size_t before = in_use();
+      reset_peak_memory();
+      std::vector<float> got = run(kind, again).to_vector<float>();
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4) << kind << again;
+      return static_cast<double>(memory_statistics().peak_bytes - before) / static_cast<double>(unit);
+    };
+    double plain = peak_units(false), recomputed = peak_units(true);
+    EXPECT_GE(plain, blocks * depth) << kind;
+    EXPECT_LE(recomputed, blocks + depth + 8) << kind;
+  }
+  on_retrace({});
+}
+
+TEST(TapeMemory, AFunctionCalledInALoopKeepsWhatItsBackwardProgramUses) {
+  Variable w(full({256, 256}, 0.01f));
+  Function cell = function("cell(h)", [=](Tensor h) { return tanh(matmul(h, w)); });
+  Function moved = function("moved(h)", [](Tensor h) { return h + 1; });
+  auto kept = [&](const Function<Tensor(Tensor)>& f) {
+    Tensor h = block();
+    {
+      GradientTape warm;
+      warm.watch(h);
+      warm.gradient(sum(f(h)), h);
+    }
+    GradientTape tape;
+    tape.watch(h);
+    std::size_t before = in_use();
+    for (int i = 0; i < 20; ++i) h = f(h);
+    return static_cast<double>(in_use() - before) / static_cast<double>(unit);
+  };
+  EXPECT_NEAR(kept(moved), 0, 0.2);   // the result, instead of the first h
+  EXPECT_LE(kept(cell), 2 * 20 + 1);  // h and what the program kept of each turn, not its result once more
 }
 
 TEST(TapeMemory, PersistentTapesKeepUntilTheirEnd) {

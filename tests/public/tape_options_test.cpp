@@ -129,6 +129,28 @@ TEST(TapeOptions, WatchesVariablesThatItIsTold) {
   }
 }
 
+TEST(TapeOptions, WhatIsWatchedLaterIsFollowedFromThereOn) {
+  auto gradients = [](Tensor x) {
+    Variable w(tensor(5.f));
+    GradientTape tape;
+    Tensor before = x * w * exp(x);  // of these ops the tape keeps what the gradient by w reads
+    tape.watch(x);
+    Tensor after = x * x;
+    return tape.gradient(before + after, std::tuple(x, w));
+  };
+  auto [dx, dw] = gradients(tensor(3.f));
+  EXPECT_EQ(floats(dx), (Floats{6}));
+  EXPECT_NEAR(dw.item<float>(), 3 * std::exp(3.f), 1e-3);
+  Variable w(tensor(5.f));
+  Function traced = function("traced(x)", [w](Tensor x) {
+    GradientTape tape;
+    Tensor before = x * w * exp(x);
+    tape.watch(x);
+    return tape.gradient(before + x * x, std::tuple(x, w));
+  });
+  EXPECT_EQ(floats(std::get<0>(traced(tensor(3.f)))), (Floats{6}));
+}
+
 TEST(TapeOptions, WhatCannotBeWatchedIsNamed) {
   GradientTape tape;
   Variable count(tensor(3), {.trainable = false, .name = "count"});
@@ -147,13 +169,13 @@ TEST(TapeOptions, WrongTargetsAndWeightsAreNamed) {
     tape.watch(x);
     return error_of([&] { ask(tape); });
   };
-  EXPECT_CONTAINS(error([&](GradientTape& t) { t.gradient({x, argmax(x)}, x); }),
+  EXPECT_CONTAINS(error([&](GradientTape& t) {
+                    t.gradient({x, argmax(x)}, x);
+                  }),
                   "gradient: the target [1] i64[] is not floating");
   EXPECT_CONTAINS(error([&](GradientTape& t) { t.gradient(std::vector<Tensor>(), x); }),
                   "gradient: there is no tensor among the targets");
-  std::string text = error([&](GradientTape& t) {
-    t.gradient(x * x, x, {.output_gradients = {x, x}});
-  });
+  std::string text = error([&](GradientTape& t) { t.gradient(x * x, x, {.output_gradients = {x, x}}); });
   EXPECT_CONTAINS(text, "gradient: 1 targets have 2 output gradients");
   EXPECT_CONTAINS(text, "tape_options_test.cpp:");
   EXPECT_CONTAINS(error([&](GradientTape& t) { t.gradient(x * x, x, {.output_gradients = tensor({1.f})}); }),
@@ -162,6 +184,16 @@ TEST(TapeOptions, WrongTargetsAndWeightsAreNamed) {
                     t.gradient({x, x * x}, x, {.output_gradients = {x, tensor({1.0, 1.0})}});
                   }),
                   "the output gradient [1] f64[2] is not of its target's type f32[2]");
+  {
+    // A question that was refused is not an answer: the tape may be asked again.
+    GradientTape tape;
+    tape.watch(x);
+    Tensor y = x * x;
+    error_of([&] { tape.gradient(y, x, {.output_gradients = tensor({1.f})}); });
+    error_of([&] { tape.gradient(y, Tensor()); });
+    error_of([&] { tape.gradient(argmax(y), x); });
+    EXPECT_EQ(floats(tape.gradient(y, x)), (Floats{2, 4}));
+  }
   WithVariable nest{Variable(tensor(1.f)), x};
   text = error([&](GradientTape& t) { t.gradient(sum(x * nest.v), nest); });
   EXPECT_CONTAINS(text, "gradient: '.v' of the sources is a Variable inside of an aggregate");
@@ -275,9 +307,8 @@ TEST(TapeOptions, AnExceptionInTheMiddleLeavesTheTapeRecording) {
   tape.watch(x);
   Tensor y = x * x;
   EXPECT_NE(error_of([&] { matmul(y, tensor({{1.f}, {2.f}, {3.f}})); }), "no error");
-  auto broken = custom_gradient([](Tensor at) {
-    return std::pair(at * 2, [](Tensor) -> Tensor { throw UserError("backwards"); });
-  });
+  auto broken = custom_gradient(
+      [](Tensor at) { return std::pair(at * 2, [](Tensor) -> Tensor { throw UserError("backwards"); }); });
   Tensor z = broken(y);
   EXPECT_EQ(error_of([&] { tape.gradient(z, x); }), "backwards");
   EXPECT_EQ(floats(tape.gradient(sum(y * 3), x)), (Floats{6, 12}));
@@ -342,7 +373,8 @@ TEST(TapeOptions, TapesOfThreadsDoNotSeeEachOther) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(found[i], (Floats{2.f * static_cast<float>(i), 4.f * static_cast<float>(i)}));
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(found[i], (Floats{2.f * static_cast<float>(i), 4.f * static_cast<float>(i)}));
   EXPECT_EQ(floats(tape.gradient(x * x, x)), (Floats{2, 4}));
 }
 
