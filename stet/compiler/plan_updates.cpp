@@ -39,14 +39,9 @@ class StepOrder {
     // Readers come after the last writer, and the next writer after them.
     std::vector<int> writer(program.buffers.size(), -1);
     std::vector<std::vector<int>> readers(program.buffers.size());
-    int effect = -1;  // the last step that has one: their order is seen outside
     for (std::size_t s = 0; s < program.steps.size(); ++s) {
       const Step& step = *program.steps[s];
       int number = static_cast<int>(s);
-      if (has_effect(step)) {
-        if (effect >= 0) add(effect, number);
-        effect = number;
-      }
       for (int buffer : step.reads) {
         auto at = static_cast<std::size_t>(buffer);
         if (writer[at] >= 0) add(writer[at], number);
