@@ -61,7 +61,7 @@ void run_stet() {
   Variable wx(stet::tensor(data.wx, {features, 4 * units})), wh(stet::tensor(data.wh, {units, 4 * units})),
       b(stet::tensor(data.b)), wo(stet::tensor(data.wo, {units, classes})), bo(stet::tensor(data.bo));
   std::vector<Variable> weights{wx, wh, b, wo, bo};
-  stet::keras::optimizers::Adam adam(1e-3);
+  stet::keras::Adam adam(1e-3);
   std::vector<Tensor> xs;
   for (std::int64_t i = 0; i < lengths; ++i)
     xs.push_back(stet::tensor(data.x[static_cast<std::size_t>(i)], stet::Shape{batch, length_of(i), features}));
@@ -108,7 +108,8 @@ void run_libtorch() {
     head->bias.zero_();
   }
   std::vector<torch::Tensor> weights;
-  for (const auto& module : {lstm.ptr(), head.ptr()})
+  for (const std::shared_ptr<torch::nn::Module>& module :
+       {std::shared_ptr<torch::nn::Module>(lstm.ptr()), std::shared_ptr<torch::nn::Module>(head.ptr())})
     for (torch::Tensor& parameter : module->parameters())
       if (parameter.requires_grad()) weights.push_back(parameter);
   torch::optim::Adam adam(weights, torch::optim::AdamOptions(1e-3).eps(1e-7));

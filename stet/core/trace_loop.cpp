@@ -188,14 +188,14 @@ class LoopRecorder {
   /// come with the batch's axis where `batched` says so.
   std::optional<Tensor> batched(ValueId id, const std::vector<Tensor>& operands, const std::vector<bool>& batched,
                                 const Dim& turns) const {
-    const Node& node = trace_.graph.node(id);
+    const Node node = trace_.graph.node(id);  // a copy: what is called here adds nodes
     auto with_turns = [&](const Shape& shape, int rank) {
       std::vector<Dim> sizes{turns};
       sizes.resize(static_cast<std::size_t>(1 + rank - shape.rank()), 1);
       sizes.insert(sizes.end(), shape.begin(), shape.end());
       return sizes;
     };
-    auto element = [&](std::size_t i) -> const Shape& { return trace_.graph.type(node.inputs[i]).shape; };
+    auto element = [&](std::size_t i) { return trace_.graph.type(node.inputs[i]).shape; };
     if (node.op == &alias_row) return operands[0];
     if (node.op == &map_row) {
       const Expr body = node.attributes.as<MapAttributes>().body;
@@ -306,12 +306,11 @@ class LoopRecorder {
 
   /// A node whose operands do not change.
   Tensor once(ValueId id, const std::vector<Tensor>& operands) const {
-    const Node& node = trace_.graph.node(id);
+    const Node node = trace_.graph.node(id);
     if (node.op == &alias_row) return operands[0];
     std::vector<In> given(operands.begin(), operands.end());
     if (node.op == &map_row) return call_map(node.attributes.as<MapAttributes>().body, given);
-    const Attributes attributes = node.attributes;
-    return call(*node.op, given, attributes.view());
+    return call(*node.op, given, node.attributes.view());
   }
 
   /// What only the hoisted values needed is no longer inside.

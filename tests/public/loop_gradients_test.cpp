@@ -117,6 +117,27 @@ TEST(LoopGradients, ScanWithCheckpoints) {
   check(network({.reverse = true, .checkpoint_every = 2}), network_inputs, {5, 4});
 }
 
+/// Products of elements alone, and of nothing that changes, are taken out of the turns.
+TEST(LoopGradients, ProductsThatAreTakenOutOfTheTurns) {
+  for (bool reverse : {false, true})
+    check(
+        [reverse](const Inputs& v) {
+          auto [last, all] = scan(
+              [&](Tensor h, Tensor x) {
+                Tensor inner = matmul(v[2], v[2]) * 0.5, from_x = tanh(matmul(x, v[1]) + v[4]);
+                Tensor line = matmul(reshape(x, {1, -1}), reshape(v[1], {6, 2}));  // [1, 2]
+                Tensor next = tanh(from_x + matmul(h, inner) + sum(line) * 0.1);
+                return std::pair(next, from_x);
+              },
+              v[3], v[0], {.reverse = reverse});
+          return sum(last) + sum(all * 0.3);
+        },
+        [](std::int64_t n) {
+          return Inputs{waves({n, 2, 3}, 0), waves({3, 4}, 1), waves({4, 4}, 2), waves({2, 4}, 3), waves({4}, 4)};
+        },
+        {5, 1, 0});
+}
+
 TEST(LoopGradients, ForLoopByATensor) {
   for (std::int64_t k : {0, 2})
     check(
