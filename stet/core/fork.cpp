@@ -704,6 +704,14 @@ Leaves Trace::run_scope(const std::function<Leaves()>& body, Where where) {
   return results;
 }
 
+void Trace::note_readings(const std::set<ValueId>& readings) {
+  if (!tapes_open()) return;
+  for (ValueId id : readings) {
+    const auto& alias = graph.node(id).attributes.as<AliasAttributes>();
+    if (alias.trainable) note_reading(tensor_of(id), alias.variable);
+  }
+}
+
 void Trace::publish(const InnerScope& forked) {
   for (const auto& [id, value] : forked.written) {
     variables_.at(id).current = value;
@@ -711,10 +719,7 @@ void Trace::publish(const InnerScope& forked) {
   }
   if (!tapes_open()) return;
   // What the sides read of Variables is seen from here on: the tapes have forgotten what happened on the sides.
-  for (ValueId id : forked.readings) {
-    const auto& alias = graph.node(id).attributes.as<AliasAttributes>();
-    if (alias.trainable) note_reading(tensor_of(id), alias.variable);
-  }
+  note_readings(forked.readings);
   if (forked.outputs.empty()) return;
   const Node& node = graph.node(forked.branch);
   std::vector<Tensor> inputs;

@@ -169,6 +169,8 @@ class Trace {
   ValueId& constant_like(const Tensor& dense);
   ValueId plain_reading(ValueId value, std::uint64_t variable, Attributes attributes);
   void know_as(ValueId id, const Tensor& tensor);
+  /// Tapes that forgot what happened inside of a scope learn of the readings of Variables that stand before it.
+  void note_readings(const std::set<ValueId>& readings);
   /// What a scope that forked leaves behind: writes to Variables, and one record on the tapes outside of it.
   void publish(const InnerScope& forked);
   /// The nodes went into a branch: nothing outside of it may use them.

@@ -46,6 +46,7 @@ class LoopRecorder {
     variables_.clear();
     std::shared_ptr<const InnerScope> body = followed([&] { return run_body(); }, true);
     if (loop_.condition) followed([&] { return run_condition(); }, false);
+    trace_.note_readings(body->readings);
     if (loop_.count == LoopAttributes::by_size && !loop_.further) {
       Child again = child_of(*body);
       hoist(again, loop_.turns);
@@ -380,6 +381,7 @@ class LoopRecorder {
 
     // A loop that nobody knows the length of has no batch; and values that a gradient's own loop is handed are left to
     // it.
+    trace_.note_readings(body_->readings);
     if (loop_.count == LoopAttributes::by_size && !loop_.further) hoist(body, loop_.turns);
     const std::size_t further_begin = all_carried + sequences_.size();
     std::vector<bool> needed_further;

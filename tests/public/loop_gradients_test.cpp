@@ -222,7 +222,7 @@ TEST(LoopGradients, OfVariablesReadAndWrittenInTurns) {
     tape.watch(x);
     Tensor y = sum(scan(
         [&](Tensor h, Tensor x) {
-          Tensor next = tanh(reshape(matmul(reshape(h, {1, 2}), w), {2}) + x);
+          Tensor next = tanh(reshape(matmul(reshape(h, {1, 2}), w) + matmul(reshape(x, {1, 2}), w), {2}) + x);
           seen.assign_add(next);
           return next + seen.value() * 0.1;
         },
