@@ -11,7 +11,6 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/thread_end.h"
 #include "stet/core/call.h"
-#include "stet/core/trace.h"
 #include "stet/ir/expr.h"
 #include "stet/ir/graph.h"
 
@@ -193,7 +192,7 @@ MapDerivatives::Slope with_gradient(MapDerivatives::Slope slope, DType type, DTy
 }
 
 MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
-  MapDerivatives out{body, {}, {}};
+  MapDerivatives out{body, {}};
   const int count = static_cast<int>(types.size());
   for (int i = 0; i < count; ++i) {
     MapDerivatives::Slope plain;
@@ -203,14 +202,9 @@ MapDerivatives derivatives_of(Expr body, std::span<const DType> types) {
       plain.reads = operands_of(plain.value, static_cast<std::size_t>(count) + 1);
       plain.may_be_infinite = may_be_infinite(plain.value);
     }
-    if (!plain.value.defined()) {
-      out.plain.push_back(plain);
-      out.by_result.push_back(plain);
-      continue;
-    }
     const DType type = types[static_cast<std::size_t>(i)];
-    out.plain.push_back(with_gradient(plain, type, body.dtype(), count));
-    out.by_result.push_back(with_gradient(slope_by_result(plain, body, count), type, body.dtype(), count));
+    out.slopes.push_back(
+        plain.value.defined() ? with_gradient(slope_by_result(plain, body, count), type, body.dtype(), count) : plain);
   }
   return out;
 }
@@ -285,10 +279,9 @@ void map_gradient(GradientCall& call) {
   if (!is_floating(known->body.dtype())) return;
   operands.push_back(call.out());
   operands.push_back(call.d());
-  const std::vector<MapDerivatives::Slope>& slopes = known->slopes(current_trace() == nullptr);
   for (int i = 0; i < call.input_count(); ++i) {
     if (!call.wants(i)) continue;
-    const MapDerivatives::Slope& slope = slopes[static_cast<std::size_t>(i)];
+    const MapDerivatives::Slope& slope = known->slopes[static_cast<std::size_t>(i)];
     if (slope.value.constant() == 0.0) {
       call.set(i, zeros_like(call.in(i)));
       continue;

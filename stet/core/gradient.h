@@ -106,11 +106,10 @@ struct MapDerivatives {
     Expr gradient = {};
     std::vector<int> gradient_of = {};
   };
-  /// By operand; undefined for operands that are not floating, and of a body that is not. `by_result`: with the result
-  /// instead of the body where it occurs and an operand is not needed then, as in tanh. That is how eager code does it,
-  /// whose tapes need not keep that operand; compiled code chooses by itself.
-  std::vector<Slope> plain, by_result;
-  const std::vector<Slope>& slopes(bool eager) const { return eager ? by_result : plain; }
+  /// By operand; undefined for operands that are not floating, and of a body that is not. With the result instead of
+  /// the body where it occurs and an operand is not needed then, as in tanh: tapes need not keep that operand, and
+  /// second derivatives go through the result, which is finite where parts of the body may not be.
+  std::vector<Slope> slopes;
 };
 /// Kept for the thread that asked.
 std::shared_ptr<const MapDerivatives> map_derivatives(const OpDef& op, std::span<const Tensor> inputs,

@@ -22,7 +22,7 @@ bool floating(const Tensor& tensor) { return is_floating(tensor.dtype()); }
 GradientReads reads_of_map(const MapDerivatives& map, std::span<const Tensor> inputs, const std::vector<bool>& wanted) {
   GradientReads out{std::vector<bool>(inputs.size(), false), {false}};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const MapDerivatives::Slope& slope = map.by_result[i];
+    const MapDerivatives::Slope& slope = map.slopes[i];
     if (!wanted[i] || !slope.value.defined()) continue;
     for (std::size_t k = 0; k < inputs.size(); ++k) out.inputs[k] = out.inputs[k] || slope.reads[k];
     out.outputs[0] = out.outputs[0] || slope.reads[inputs.size()];

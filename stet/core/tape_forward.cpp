@@ -39,12 +39,11 @@ class ForwardStep {
   Tensor of_map() {
     auto known = map_derivatives(*record_.op, inputs_, record_.attributes.view());
     const DType computed = compute_type(known->body.dtype());
-    const std::vector<MapDerivatives::Slope>& slopes = known->slopes(current_trace() == nullptr);
     std::vector<Tensor> operands = inputs_;
     operands.push_back(outputs_[0]);
     Expr sum;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const MapDerivatives::Slope& slope = slopes[i];
+      const MapDerivatives::Slope& slope = known->slopes[i];
       if (!moving_[i] || !slope.value.defined() || slope.value.constant() == 0.0) continue;
       Expr tangent = scalar::cast(operand(static_cast<int>(operands.size()), tangents_[i].dtype()), computed);
       operands.push_back(tangents_[i]);

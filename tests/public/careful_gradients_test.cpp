@@ -57,11 +57,14 @@ void expect_gradient(const F& f, const Doubles& at, const Doubles& expected) {
     expect_same(gradient(called, x), expected);
   }
 }
-/// The second derivative, each element by itself.
+/// The second derivative, each element by itself, eagerly and traced.
 template <class F>
 void expect_second(const F& f, const Doubles& at, const Doubles& expected) {
   Tensor x = tensor(at);
-  expect_same(gradient([&](Tensor u) { return gradient(f, u); }, x), expected);
+  auto second = [f](Tensor u) { return gradient([&](Tensor v) { return gradient(f, v); }, u); };
+  expect_same(second(x), expected);
+  Function traced = function("traced(x)", [second](Tensor u) { return second(u); });
+  expect_same(traced(x), expected);
 }
 
 TEST(CarefulGradients, RootsAtZero) {
@@ -137,6 +140,8 @@ TEST(CarefulGradients, SoftFunctionsFarOut) {
   expect_second([](Tensor x) { return log_sigmoid(x); }, {-1000, 0, 1000}, {0, -0.25, 0});
   expect_gradient([](Tensor x) { return sigmoid(x); }, {-1000, 0, 1000}, {0, 0.25, 0});
   expect_gradient([](Tensor x) { return tanh(x); }, {-1000, 0, 1000}, {0, 1, 0});
+  expect_second([](Tensor x) { return sigmoid(x); }, {-1000, 0, 1000}, {0, 0, 0});
+  expect_second([](Tensor x) { return tanh(x); }, {-1000, 0, 1000}, {0, 0, 0});
 }
 
 TEST(CarefulGradients, Kinks) {
