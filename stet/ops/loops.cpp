@@ -113,18 +113,24 @@ Tensor without_groups(const Tensor& x) {
 // Checkpoints: turns in groups of k, each group a turn of a loop that keeps only what it begins with; what is left over
 // is a loop of its own.
 
+/// Some turns of the loop: those from place `first` on, which begin with this state. How many is left to say.
+FlatLoop turns_from(const FlatLoop& flat, std::span<const Tensor> carried, const Tensor& first) {
+  FlatLoop out = flat;
+  out.carried.assign(carried.begin(), carried.end());
+  out.body = [&flat, first](std::span<const Tensor> state, std::span<const Tensor> elements, const Tensor& place) {
+    return flat.body(state, elements, place + first);
+  };
+  return out;
+}
+
 FlatTurn grouped_by_size(const FlatLoop& flat, std::int64_t k) {
   const Dim groups = flat.turns / k, whole = groups * k;
   auto inner = [&](std::span<const Tensor> carried, std::vector<Tensor> sequences, const Dim& turns,
                    const Tensor& first) {
-    FlatLoop turn = flat;
-    turn.carried.assign(carried.begin(), carried.end());
-    turn.sequences = std::move(sequences);
-    turn.turns = turns;
-    turn.body = [&flat, first](std::span<const Tensor> state, std::span<const Tensor> elements, const Tensor& place) {
-      return flat.body(state, elements, place + first);
-    };
-    return run_flat_loop(turn);
+    FlatLoop group = turns_from(flat, carried, first);
+    group.sequences = std::move(sequences);
+    group.turns = turns;
+    return run_flat_loop(group);
   };
   FlatLoop outer = flat;
   outer.turns = groups;
@@ -156,13 +162,9 @@ FlatTurn grouped_by_size(const FlatLoop& flat, std::int64_t k) {
 FlatTurn grouped_by_value(const FlatLoop& flat, std::int64_t k) {
   Tensor turns = maximum(flat.count_value, 0), groups = floor_divide(turns, k);
   auto inner = [&](std::span<const Tensor> carried, const Tensor& count, const Tensor& first) {
-    FlatLoop turn = flat;
-    turn.carried.assign(carried.begin(), carried.end());
-    turn.count_value = count;
-    turn.body = [&flat, first](std::span<const Tensor> state, std::span<const Tensor> elements, const Tensor& place) {
-      return flat.body(state, elements, place + first);
-    };
-    return run_flat_loop(turn);
+    FlatLoop group = turns_from(flat, carried, first);
+    group.count_value = count;
+    return run_flat_loop(group);
   };
   FlatLoop outer = flat;
   outer.count_value = groups;
