@@ -64,5 +64,15 @@ TEST_F(PastCache, Scans) {
     }
 }
 
+/// An element of a stacked result begins wherever the one before it ends.
+TEST_F(PastCache, ElementsOfStackedResults) {
+  Function f = function("f(x)", [](Tensor x) { return map_fn([](Tensor v) { return v * 2.f; }, x); });
+  for (std::int64_t m : {300'001, 262'144}) {
+    std::vector<float> got = f(reshape(cast(arange(3 * m), f32), {3, m})).to_vector<float>();
+    for (std::int64_t i = 0; i < 3 * m; ++i)
+      ASSERT_EQ(got[static_cast<std::size_t>(i)], static_cast<float>(2 * i)) << m << " at " << i;
+  }
+}
+
 }  // namespace
 }  // namespace stet
