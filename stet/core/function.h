@@ -439,8 +439,9 @@ struct RetraceEvent {
   int trace = 0;  // its number; 0: none was made, the call ran eagerly (OnLimit::eager)
   std::string explanation;
 };
-/// Called, instead of writing the explanation to stderr, after every retrace, and once when functions are made anew in
-/// a loop. What it throws is written to stderr: the call is served. An empty function brings stderr back.
+/// Called, instead of writing the explanation to stderr, after every retrace, and once for a line when functions are
+/// made anew in a loop there, or a host loop there is unrolled into thousands of ops. What it throws is written to
+/// stderr: the call is served. An empty function brings stderr back.
 STET_API void on_retrace(std::function<void(const RetraceEvent&)> listener);
 
 }  // namespace stet

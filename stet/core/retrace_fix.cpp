@@ -8,6 +8,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/text.h"
 #include "stet/core/tensor_node.h"
+#include "stet/core/unrolled.h"
 
 namespace stet {
 namespace {
@@ -169,10 +170,15 @@ std::vector<Fix> fixes_of_sizes(const MissedCall& call, const Entry& nearest, co
   std::set<int> symbols;
   bool host = false;
   Where line;
+  std::set<int> asked;  // by host code
   for (const Fact& fact : broken) {
+    const bool by_host = std::string_view(fact.reason.asker) == "host code";
     for (const Dim* side : {&fact.left, &fact.right})
-      for (int symbol : side->symbols()) symbols.insert(symbol);
-    if (std::string_view(fact.reason.asker) == "host code") {
+      for (int symbol : side->symbols()) {
+        symbols.insert(symbol);
+        if (by_host) asked.insert(symbol);
+      }
+    if (by_host) {
       host = true;
       line = fact.reason.where;
     }
@@ -203,6 +209,17 @@ std::vector<Fix> fixes_of_sizes(const MissedCall& call, const Entry& nearest, co
     ++tensor;
   }
   std::vector<Fix> out;
+  for (int symbol : asked) {
+    const std::int64_t turns = nearest.graph.scope->symbol_hint(symbol).value_or(0);
+    std::vector<RepeatedLines> loop = lines_of_turns(nearest.graph, turns);
+    if (loop.empty()) continue;
+    out.push_back(
+        {text("loop inside of the program instead of in host code, where ", loop[0].str(), " was recorded for each of ",
+              turns, " turns: scan(body, carry, xs) over the elements of xs, or for_loop(n, body, state)"),
+         {},
+         false});
+    break;
+  }
   if (host)
     out.push_back(
         {text("keep the size a Dim in host code", at_line(line), ", where what it is used for takes one"), {}, false});

@@ -223,5 +223,49 @@ TEST_F(Fixes, ASizeThatARangeNeedsIsOnlyPerhapsADim) {
   EXPECT_CONTAINS(fix(), ", where what it is used for takes one");
 }
 
+// --- host loops
+
+TEST_F(Fixes, AHostLoopOverASizeIsAdvisedToBeAScan) {
+  int line = 0;
+  Function f = function("f(x)", [&](Tensor x) {
+    Tensor sum = zeros({});
+    line = __LINE__ + 1;
+    for (std::int64_t i = 0; i < x.dim(0).value(); ++i) sum = tanh(sum + x[i]);
+    return sum;
+  });
+  f(ones({5}));
+  f(ones({7}));
+  EXPECT_CONTAINS(fix(), "perhaps loop inside of the program instead of in host code, where " + std::string(__FILE__) +
+                             ":" + std::to_string(line) +
+                             " was recorded for each of 5 turns: scan(body, carry, xs) over the elements of xs, or "
+                             "for_loop(n, body, state)");
+  // Sizes that are asked for without a loop are no turns.
+  Function g = function("g(x)", [](Tensor x) { return x * static_cast<float>(x.dim(0).value()); });
+  g(ones({4}));
+  g(ones({6}));
+  expect_no("scan(body");
+}
+
+TEST_F(Fixes, AHostLoopOfThousandsOfOpsIsToldOnce) {
+  int line = __LINE__ + 3;
+  auto unrolled = [](Tensor x) {
+    for (int i = 0; i < 1600; ++i) {
+      Tensor next = x * 0.5f;
+      x = tanh(next + 1) - next;
+    }
+    return x;
+  };
+  Function f = function("f(x)", unrolled);
+  f(ones({3}));
+  EXPECT_CONTAINS(told(), "stet: tracing 'f' recorded 6400 ops at " + std::string(__FILE__) + ":" +
+                              std::to_string(line) + "-" + std::to_string(line + 1) + "\n");
+  EXPECT_CONTAINS(told(), "cause           a host loop there runs while the function is traced");
+  EXPECT_CONTAINS(fix(), "for_loop(n, body, state), or scan(body, carry, xs)");
+  const std::size_t before = events.size();
+  Function again = function("again(x)", unrolled);
+  again(ones({3}));
+  EXPECT_EQ(events.size(), before);
+}
+
 }  // namespace
 }  // namespace stet
