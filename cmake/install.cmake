@@ -6,7 +6,7 @@ set(STET_PUBLIC_HEADERS
     stet/base/where.h stet/base/export.h stet/base/error.h stet/base/dtype.h stet/base/dim.h stet/base/shape.h
     stet/base/text.h stet/base/for_each.h
     stet/runtime/buffer.h stet/runtime/parallel.h
-    stet/core/tensor.h stet/core/dlpack.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/tape.h
+    stet/core/tensor.h stet/core/dlpack.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/vmap.h stet/core/tape.h
     stet/core/differentiate.h
     stet/core/function.h stet/core/audit.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
     stet/core/host_call.h stet/core/ledger.h

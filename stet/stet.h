@@ -17,6 +17,7 @@
 #include "stet/core/tape.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
+#include "stet/core/vmap.h"
 #include "stet/data/dataset.h"
 #include "stet/data/idx.h"
 #include "stet/keras/keras.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,8 +59,11 @@ Graph fold_constants(const Graph&);
 Graph share_common(const Graph&);
 /// Drops nodes that no result needs. Before fusion, so that a dead user does not keep a producer from being fused.
 Graph drop_dead(const Graph&);
-/// Drops what loops carry or stack for nobody, and the inputs that were only for that. After dead, whose work it goes on
-/// with.
+/// Of these nodes of a graph in the making, in order: those that the results are made of, those that have effects or
+/// state checks, those that find sizes which others need, and what all of them use.
+std::set<ValueId> needed_among(const Graph& graph, std::span<const ValueId> nodes, std::span<const ValueId> results);
+/// Drops what loops carry or stack for nobody, and the inputs that were only for that. After dead, whose work it goes
+/// on with.
 Graph trim_loops(const Graph&);
 /// Where a map computes f(x) of its operand x and f(x) is in memory anyway, lets it read that instead of x: the
 /// gradients of relu, tanh and exp follow from their results. Before fusion: x, left with one user fewer, may go into

@@ -40,6 +40,14 @@ std::vector<int> needed_symbols(const Node& node) {
   return out;
 }
 
+/// A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
+bool finds_one(const Node& node, const SymbolScope* scope, const std::unordered_set<int>& sizes) {
+  if (node.op->kind != Kind::late && children(node).empty()) return false;
+  for (int symbol : symbols_of(node))
+    if (sizes.contains(symbol) && !scope->symbol_hint(symbol)) return true;
+  return false;
+}
+
 }  // namespace
 
 Graph share_common(const Graph& old) {
@@ -79,12 +87,24 @@ std::vector<bool> needed_nodes(const Graph& old, const std::vector<bool>& asked)
       for (int symbol : side->symbols()) sizes.insert(symbol);
   for (std::size_t id = old.nodes.size(); id-- > 0;) {
     const Node& node = old.nodes[id];
-    // A late size is known when its node has run, so whoever has the size needs the node, even if not its value.
-    if (node.op->kind == Kind::late || !children(node).empty())
-      for (int symbol : symbols_of(node))
-        needed[id] = needed[id] || (sizes.contains(symbol) && !old.scope->symbol_hint(symbol));
+    needed[id] = needed[id] || finds_one(node, old.scope.get(), sizes);
     if (!needed[id]) continue;
     for (ValueId input : node.inputs) needed[static_cast<std::size_t>(input)] = true;
+    for (int symbol : needed_symbols(node)) sizes.insert(symbol);
+  }
+  return needed;
+}
+
+std::set<ValueId> needed_among(const Graph& graph, std::span<const ValueId> nodes, std::span<const ValueId> results) {
+  std::set<ValueId> needed(results.begin(), results.end());
+  std::unordered_set<int> sizes;
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const Node& node = graph.node(nodes[i]);
+    if (!needed.contains(nodes[i]) && node.op != &need_row && !has_effect(node) &&
+        !finds_one(node, graph.scope.get(), sizes))
+      continue;
+    needed.insert(nodes[i]);
+    needed.insert(node.inputs.begin(), node.inputs.end());
     for (int symbol : needed_symbols(node)) sizes.insert(symbol);
   }
   return needed;

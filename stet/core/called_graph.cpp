@@ -13,6 +13,7 @@
 #include "stet/core/gradient.h"
 #include "stet/core/gradient_reads.h"
 #include "stet/core/host_code_run.h"
+#include "stet/core/replay.h"
 #include "stet/core/symbolic_program.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -427,6 +428,7 @@ void test_sizes(const Graph& graph, std::span<const Tensor> inputs) {
 }
 
 std::vector<Tensor> CalledGraph::run(const std::vector<Tensor>& given) {
+  if (current_trace()) return replay(graph_, given);  // a way back, over a tape from outside of the trace
   const std::size_t tapes = recording_tapes();
   for (std::size_t i = 0; i < given.size(); ++i)
     if (is_variable(i)) VariableNotes::note(variables_[i].id(), given[i]);

@@ -15,6 +15,7 @@
 #include "stet/core/call.h"
 #include "stet/core/differentiate.h"
 #include "stet/core/gradient.h"
+#include "stet/core/replay.h"
 #include "stet/core/tape_state.h"
 #include "stet/core/trace.h"
 #include "stet/core/variable_notes.h"
@@ -49,13 +50,6 @@ constexpr AttributeType called_attributes = {
     },
 };
 
-/// Of a node: inputs are `values`, then `arguments`, then what the child uses beside the gradients of the values.
-struct CustomAttributes {
-  std::size_t values = 0, arguments = 0;
-  std::vector<int> gradient_of;  // by result of the child, the argument
-  GraphPointer backward;
-};
-
 /// The same nodes under the same numbers: host code that is run again makes its child anew.
 bool same_graph(const Graph& a, const Graph& b) {
   if (a.nodes.size() != b.nodes.size() || a.inputs != b.inputs || a.results != b.results) return false;
@@ -74,20 +68,20 @@ bool same_graph(const Graph& a, const Graph& b) {
 }
 
 constexpr AttributeType custom_attributes = {
-    .hash = [](const void* p) { return static_cast<const CustomAttributes*>(p)->backward->nodes.size(); },
+    .hash = [](const void* p) { return static_cast<const CustomGradientNode*>(p)->backward->nodes.size(); },
     .equal =
         [](const void* p, const void* q) {
-          const auto &a = *static_cast<const CustomAttributes*>(p), &b = *static_cast<const CustomAttributes*>(q);
+          const auto &a = *static_cast<const CustomGradientNode*>(p), &b = *static_cast<const CustomGradientNode*>(q);
           return a.values == b.values && a.arguments == b.arguments && a.gradient_of == b.gradient_of &&
                  same_graph(*a.backward, *b.backward);
         },
-    .str = [](const void* p) { return attribute::str(static_cast<const CustomAttributes*>(p)->backward); },
+    .str = [](const void* p) { return attribute::str(static_cast<const CustomGradientNode*>(p)->backward); },
     .copy = [](const void* p) -> std::shared_ptr<const void> {
-      return std::make_shared<const CustomAttributes>(*static_cast<const CustomAttributes*>(p));
+      return std::make_shared<const CustomGradientNode>(*static_cast<const CustomGradientNode*>(p));
     },
     .is_symbolic = [](const void*) { return true; },
     .map_dims = [](const void* p, const std::function<Dim(const Dim&)>& f) -> std::shared_ptr<const void> {
-      auto out = std::make_shared<CustomAttributes>(*static_cast<const CustomAttributes*>(p));
+      auto out = std::make_shared<CustomGradientNode>(*static_cast<const CustomGradientNode*>(p));
       attribute::map_dims(out->backward, f);
       return out;
     },
@@ -115,7 +109,7 @@ void gradient_of_called(GradientCall& call) {
 }
 
 void gradient_of_custom(GradientCall& call) {
-  const auto& a = call.attributes<CustomAttributes>();
+  const auto& a = call.attributes<CustomGradientNode>();
   std::vector<Tensor> inputs = weights_of(call);
   for (int i = static_cast<int>(a.values + a.arguments); i < call.input_count(); ++i) inputs.push_back(call.in(i));
   std::vector<Tensor> gradients = replay(*a.backward, inputs);
@@ -126,7 +120,7 @@ void gradient_of_custom(GradientCall& call) {
 }
 
 void infer_custom(InferCall& call) {
-  for (std::size_t v = 0; v < call.attributes<CustomAttributes>().values; ++v)
+  for (std::size_t v = 0; v < call.attributes<CustomGradientNode>().values; ++v)
     call.result(call.dtype(static_cast<int>(v)), call.shape(static_cast<int>(v)));
 }
 
@@ -192,7 +186,7 @@ Graph without_custom_gradients(const Graph& given) {
 namespace {
 
 /// The node in a trace, with its results.
-std::vector<Tensor> recorded_custom(Trace& trace, const CustomAttributes& attributes, std::vector<Tensor> inputs,
+std::vector<Tensor> recorded_custom(Trace& trace, const CustomGradientNode& attributes, std::vector<Tensor> inputs,
                                     Where where) {
   AttributesView view{&custom_attributes, &attributes};
   std::vector<Tensor> results(attributes.values);
@@ -205,7 +199,7 @@ std::vector<Tensor> recorded_custom(Trace& trace, const CustomAttributes& attrib
 
 std::vector<Tensor> replayed_custom_gradient(const Node& node, const Attributes& sized,
                                              std::span<const Tensor> inputs) {
-  CustomAttributes attributes = sized.as<CustomAttributes>();
+  CustomGradientNode attributes = sized.as<CustomGradientNode>();
   // The child speaks of the sizes of this place now.
   auto child = std::make_shared<Graph>(*attributes.backward);
   Trace* trace = current_trace();
@@ -325,27 +319,33 @@ class RecordedBackward {
   std::unordered_map<ValueId, ValueId> to_;
 };
 
-/// The values as the function gives them to a trace.
-std::vector<Tensor> attached_in_trace(Trace& trace, const std::vector<Tensor>& values,
-                                      const std::vector<Tensor>& arguments, const Backward& backward, Where where) {
+}  // namespace
+
+std::vector<Tensor> record_custom_gradient(Trace& trace, const std::vector<Tensor>& values,
+                                           const std::vector<Tensor>& arguments, const Backward& backward,
+                                           Where where) {
   RecordedBackward recorded(trace, values, backward, where);
-  CustomAttributes attributes{values.size(), arguments.size(), {}, recorded.child()};
+  CustomGradientNode attributes{values.size(), arguments.size(), {}, recorded.child()};
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (recorded.gradients()[i].defined()) attributes.gradient_of.push_back(static_cast<int>(i));
   std::vector<Tensor> inputs = values;
   inputs.insert(inputs.end(), arguments.begin(), arguments.end());
   inputs.insert(inputs.end(), recorded.residuals().begin(), recorded.residuals().end());
-  std::vector<Tensor> carriers = recorded_custom(trace, attributes, std::move(inputs), where), out;
-  for (std::size_t v = 0; v < values.size(); ++v) out.push_back(attached_to(values[v], carriers[v]));
-  return out;
+  return recorded_custom(trace, attributes, std::move(inputs), where);
 }
+
+namespace {
 
 /// The values, which depend on the arguments by `backward` alone.
 std::vector<Tensor> attached_values(const std::vector<Tensor>& values, const std::vector<Tensor>& arguments,
                                     const Backward& backward, Where where) {
   if (values.empty()) return {};
-  if (Trace* trace = current_trace()) return attached_in_trace(*trace, values, arguments, backward, where);
   std::vector<Tensor> out;
+  if (Trace* trace = current_trace()) {
+    std::vector<Tensor> carriers = record_custom_gradient(*trace, values, arguments, backward, where);
+    for (std::size_t v = 0; v < values.size(); ++v) out.push_back(attached_to(values[v], carriers[v]));
+    return out;
+  }
   for (const Tensor& value : values) out.push_back(detached(value));
   CalledAttributes attributes{std::make_shared<const Backward>(backward)};
   if (tapes_open()) tell_tapes(called_gradient_row, arguments, {&called_attributes, &attributes}, out);

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "stet/core/differentiate.h"
 #include "stet/core/tensor.h"
 #include "stet/ir/graph.h"
 
@@ -20,6 +21,20 @@ namespace stet {
 /// Eagerly: a record of a call. In graphs: a node of one, and what stands for a gradient in the making.
 extern const OpDef called_gradient_row, custom_gradient_row, gradient_placeholder_row;
 
+class Trace;
+
+/// The attributes of a node of such a function: its inputs are `values`, then `arguments`, then what the child uses
+/// beside the gradients of the values.
+struct CustomGradientNode {
+  std::size_t values = 0, arguments = 0;
+  std::vector<int> gradient_of;  // by result of the child, the argument
+  GraphPointer backward;
+};
+
+/// Records a way back and the node that holds it. Gives what the values are to be attached to.
+std::vector<Tensor> record_custom_gradient(Trace& trace, const std::vector<Tensor>& values,
+                                           const std::vector<Tensor>& arguments, const inside::Backward& backward,
+                                           Where where);
 /// What the node gives, told to the tapes: how a graph that has one is replayed. `sized`: its attributes with the sizes
 /// that are known there.
 std::vector<Tensor> replayed_custom_gradient(const Node& node, const Attributes& sized, std::span<const Tensor> inputs);

@@ -5,7 +5,9 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
+#include "stet/core/flat_loop.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tape_state.h"
 #include "stet/core/trace.h"
@@ -177,7 +179,7 @@ std::vector<Tensor> Linearized::gradients_of_scalar(Where where) const {
 
 namespace {
 
-/// Columns: how the value changes along every element of a source.
+/// Columns: how the value changes along every element of a source, for all of them at once.
 Tensor forward_jacobian(const Linearized& function, const std::vector<Source>& sources, std::size_t which,
                         const Tensor& value, const char* what, Where where) {
   const Shape from = shape_of(sources[which]), to = value.shape();
@@ -186,26 +188,26 @@ Tensor forward_jacobian(const Linearized& function, const std::vector<Source>& s
   if (sizes.size() > static_cast<std::size_t>(max_rank))
     throw UserError(error_text(text(what, ": the result would have ", sizes.size(), " axes"), where,
                                text("a tensor has at most ", max_rank, "; reshape the argument or the result first")));
-  std::vector<std::int64_t> counts;
-  std::int64_t count = 1;
-  for (const Dim& size : from) counts.push_back(size.value(where));
-  for (std::int64_t size : counts) count *= size;
-  std::vector<GradientBlock> blocks;
-  for (std::int64_t number = 0; number < count; ++number) {
-    std::vector<Dim> at(counts.size(), Dim(0));
-    std::int64_t rest = number;
-    for (std::size_t axis = counts.size(); axis-- > 0; rest /= counts[axis]) at[axis] = Dim(rest % counts[axis]);
-    Tensor one = ones(Shape(std::vector<Dim>(at.size(), Dim(1))), type_of(sources[which]));
+  auto moved_along = [&](const Tensor& tangent) {
     std::vector<Tensor> tangents(sources.size());
-    tangents[which] = at.empty() ? one : core_ops.assembled(from, {{at, std::vector<std::int64_t>(at.size(), 1), one}});
-    std::vector<Dim> begin(static_cast<std::size_t>(to.rank()), Dim(0)), column(to.begin(), to.end());
-    begin.insert(begin.end(), at.begin(), at.end());
-    column.resize(begin.size(), Dim(1));
-    blocks.push_back({begin, std::vector<std::int64_t>(begin.size(), 1),
-                      core_ops.reshape(In(function.pushed(tangents, where)[0]), column)});
-  }
-  if (blocks.empty()) return zeros(Shape(sizes), value.dtype());
-  return sizes.empty() ? blocks[0].d : core_ops.assembled(Shape(sizes), std::move(blocks));
+    tangents[which] = tangent;
+    return function.pushed(tangents, where)[0];
+  };
+  if (from.rank() == 0) return moved_along(ones(from, type_of(sources[which])));
+  Dim count = from.element_count();
+  std::vector<Dim> units{count};
+  units.insert(units.end(), from.begin(), from.end());
+  FlatLoop ways;
+  ways.name = what;
+  ways.where = where;
+  ways.turns = count;
+  ways.sequences = {core_ops.reshape(In(core_ops.identity(count, type_of(sources[which]))), units)};
+  ways.at_once = true;
+  ways.body = [&](std::span<const Tensor>, std::span<const Tensor> elements, const Tensor&) {
+    return FlatTurn{{}, {moved_along(elements[0])}};
+  };
+  Tensor columns = run_flat_loop(ways).stacked[0];
+  return core_ops.reshape(In(moved_axis(columns, 0, to.rank())), sizes);
 }
 
 }  // namespace

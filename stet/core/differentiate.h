@@ -439,8 +439,8 @@ auto value_and_grad(F f, ArgumentsOption option) {
 }
 
 /// The derivative of every element of the result, one tensor, by every element of an argument, as a function: of the
-/// shape [result's…, argument's…], in the argument's structure. One walk over what was recorded for each element of the
-/// result (or of the argument, {.mode = "forward"}). Traced, their number is read, and so part of the trace.
+/// shape [result's…, argument's…], in the argument's structure. A way over what was recorded for each element of the
+/// result (or of the argument, {.mode = "forward"}), all of them at once, as by vmap.
 template <PlainCallable F>
 auto jacobian(F f) {
   return inside::derivative_of<inside::Derived::jacobian>(std::move(f), inside::At<0>());
@@ -455,14 +455,15 @@ auto jacobian(F f, JacobianOptions options) {
 }
 
 /// The same of a function whose result's rows, along the first axis, depend on those rows of the argument alone: of
-/// [b, n…] to [b, m…] the shape [b, m…, n…], by one walk for each of the m. Traced, one trace serves every b.
+/// [b, n…] to [b, m…] the shape [b, m…, n…], by one way back for each of the m, all at once.
 template <PlainCallable F>
 auto batch_jacobian(F f) {
   return inside::derivative_of<inside::Derived::batch_jacobian>(std::move(f), inside::At<0>());
 }
 
 /// The second derivatives of a function that gives a tensor without axes, by its first argument, one tensor: of the
-/// shape [argument's…, argument's…]. The gradient is recorded once, and walked over once for each of its elements.
+/// shape [argument's…, argument's…]. The gradient is recorded once, and gone over once for each of its elements, for all
+/// of them at once.
 template <PlainCallable F>
 auto hessian(F f) {
   return inside::derivative_of<inside::Derived::hessian>(std::move(f), inside::At<0>());

@@ -8,6 +8,8 @@
 #include "stet/base/text.h"
 #include "stet/core/gradient.h"
 #include "stet/core/loop_errors.h"
+#include "stet/core/replay.h"
+#include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
 
@@ -114,11 +116,47 @@ FlatTurn run_turns(const FlatLoop& loop) {
   return out;
 }
 
+/// Eagerly too a turn is recorded once; then the ops that take all turns run one after the other.
+FlatTurn run_at_once(const FlatLoop& loop) {
+  Trace trace(loop.name);
+  Graph graph;
+  std::vector<Variable> written;
+  {
+    OpenTrace open(trace);
+    FlatLoop recorded = loop;
+    for (Tensor& sequence : recorded.sequences) sequence = trace.add_argument({sequence.dtype(), sequence.shape()});
+    trace.run_scope(
+        [&] {
+          for (const Tensor& result : run_flat_loop(recorded).stacked)
+            trace.graph.results.push_back(trace.lift(result, loop.where));
+          return Leaves{};
+        },
+        loop.where);
+    for (std::uint64_t id : trace.variable_order()) {
+      const TracedVariable& variable = trace.variable(id);
+      if (!variable.written) continue;
+      written.push_back(variable.variable);
+      trace.graph.results.push_back(variable.current);
+    }
+    graph = trace.finished();
+  }
+  std::vector<Tensor> inputs = loop.sequences;
+  for (const Trace::HiddenInput& hidden : trace.hidden) {
+    HiddenTapes unseen;  // what tapes follow of a Variable is what the graph reads of it
+    inputs.push_back(hidden.variable.defined() ? hidden.variable.read(loop.where) : hidden.as_met);
+  }
+  std::vector<Tensor> results = replay(graph, inputs);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    written[i].assign(results[results.size() - written.size() + i], loop.where);
+  results.resize(results.size() - written.size());
+  return {{}, std::move(results)};
+}
+
 }  // namespace
 
 FlatTurn run_flat_loop(const FlatLoop& loop) {
-  Trace* trace = current_trace();
-  return trace ? trace->run_loop(loop) : run_turns(loop);
+  if (Trace* trace = current_trace()) return trace->run_loop(loop);
+  return loop.at_once ? run_at_once(loop) : run_turns(loop);
 }
 
 }  // namespace stet

@@ -26,6 +26,9 @@ struct FlatLoop {
   std::vector<Tensor> sequences = {};           // [turns, …]
   bool reverse = false;
   bool recompute = false;
+  /// No turn depends on another, and there are no carried values: ops take the elements of all turns at once where they
+  /// can (batch.h). What draws random numbers, writes Variables or has other effects is done turn by turn all the same.
+  bool at_once = false;
   /// One turn; `place` is an i64 scalar. Run eagerly once a turn; traced once, or a few times with the same outcome.
   std::function<FlatTurn(std::span<const Tensor> carried, std::span<const Tensor> elements, const Tensor& place)> body =
       {};

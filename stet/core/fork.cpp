@@ -10,6 +10,7 @@
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/host_code_run.h"
+#include "stet/core/replay.h"
 #include "stet/core/scope.h"
 #include "stet/core/tensor_node.h"
 

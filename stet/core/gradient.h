@@ -90,6 +90,11 @@ struct CoreOps {
   Tensor (*element)(const Tensor& x, std::int64_t place);
   /// Tensors of one type along a new first axis.
   Tensor (*stack)(const std::vector<Tensor>& parts);
+  Tensor (*transpose)(In x, const std::vector<int>& order);
+  /// 0, 1, … as i64.
+  Tensor (*arange)(const Dim& size);
+  /// The unit matrix.
+  Tensor (*identity)(const Dim& size, DType dtype);
 };
 extern const CoreOps core_ops;  // defined in ops/
 

@@ -9,6 +9,7 @@
 #include "stet/core/call.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/gradient.h"
+#include "stet/core/replay.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"

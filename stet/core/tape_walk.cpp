@@ -1,11 +1,13 @@
-// The way back over a tape: gradients, and Jacobians row by row.
+// The way back over a tape: gradients and Jacobians.
 #include <algorithm>
 #include <utility>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/inside.h"
 #include "stet/base/text.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
+#include "stet/core/flat_loop.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tape.h"
 #include "stet/core/tape_state.h"
@@ -285,21 +287,6 @@ std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& 
 
 namespace {
 
-/// Calls `each` with every index of a shape of numbers, in row-major order.
-template <class F>
-void for_each_index(const std::vector<std::int64_t>& sizes, F each) {
-  std::vector<Dim> index(sizes.size(), Dim(0));
-  std::vector<std::int64_t> at(sizes.size(), 0);
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
-  for (;;) {
-    for (std::size_t i = 0; i < at.size(); ++i) index[i] = Dim(at[i]);
-    each(index);
-    std::size_t axis = at.size();
-    while (axis > 0 && ++at[axis - 1] == sizes[axis - 1]) at[--axis] = 0;
-    if (axis == 0) return;
-  }
-}
-
 Shape joined_shape(const Shape& a, const Shape& b, int skipped, const char* what, Where where) {
   std::vector<Dim> out(a.begin(), a.end());
   for (int axis = skipped; axis < b.rank(); ++axis) out.push_back(b[axis]);
@@ -311,35 +298,49 @@ Shape joined_shape(const Shape& a, const Shape& b, int skipped, const char* what
   return Shape(out);
 }
 
-/// The seam for a batched walk: all rows come from here, and do not depend on each other. Of a batch (`rows` is 1) the
-/// first axis is in all of them.
+/// The derivatives of every element of the target: as many ways back over the tape, all of them at once. Of a batch
+/// (`rows` is 1) the first axis is in all of them.
 Tensor jacobian_of(GradientTape::State& tape, const Tensor& target, const TapeSource& source, const Shape& source_shape,
                    DType dtype, int rows, bool* connected, const char* what, Where where) {
   const Shape shape = target.shape();
   const Shape whole = joined_shape(shape, source_shape, rows, what, where);
-  std::vector<std::int64_t> sizes;  // of what the rows are counted by: read, so part of a trace
-  for (int axis = rows; axis < shape.rank(); ++axis) sizes.push_back(shape[axis].value(where));
-  std::vector<GradientBlock> blocks;
-  const std::vector<std::int64_t> steps(static_cast<std::size_t>(whole.rank()), 1);
-  for_each_index(sizes, [&](const std::vector<Dim>& index) {
-    std::vector<Dim> begin(static_cast<std::size_t>(rows), Dim(0)), one(shape.begin(), shape.begin() + rows);
-    begin.insert(begin.end(), index.begin(), index.end());
-    one.resize(begin.size(), Dim(1));
-    GradientBlock chosen{begin, std::vector<std::int64_t>(begin.size(), 1), ones(Shape(one), target.dtype())};
+  *connected = false;
+  auto walk = [&](const Tensor& weight) {
     Accumulator gradients;
-    if (tape.tracks(target))
-      gradients.add(identity_of(*target.node()), begin.empty() ? chosen.d : core_ops.assembled(shape, {chosen}));
+    if (tape.tracks(target)) gradients.add(identity_of(*target.node()), weight);
     Tensor d = walk_back(tape, {source}, gradients, false)[0];
-    if (!d.defined()) return;
-    std::vector<Dim> row = one;
-    for (int axis = rows; axis < source_shape.rank(); ++axis) row.push_back(source_shape[axis]);
-    begin.resize(row.size(), Dim(0));
-    blocks.push_back({begin, steps, core_ops.reshape(In(d), row)});
-  });
-  if (connected) *connected = !blocks.empty() || (tape.tracks(target) && std::ranges::count(sizes, 0) > 0);
-  if (blocks.empty()) return zeros(whole, dtype);
-  if (whole.rank() == 0) return blocks[0].d;
-  return core_ops.assembled(whole, std::move(blocks));
+    *connected = d.defined();
+    return d;
+  };
+  if (shape.rank() == rows) {  // one way back
+    Tensor d = walk(ones_like(target));
+    return *connected ? d : zeros(whole, dtype);
+  }
+  Dim count = 1;
+  std::vector<Dim> sizes;
+  for (int axis = 0; axis < rows; ++axis) sizes.push_back(1);
+  for (int axis = rows; axis < shape.rank(); ++axis) {
+    sizes.push_back(shape[axis]);
+    count = count * shape[axis];
+  }
+  std::vector<Dim> units{count}, repeated{count};
+  units.insert(units.end(), sizes.begin(), sizes.end());
+  repeated.insert(repeated.end(), shape.begin(), shape.end());
+  Tensor weights = core_ops.reshape(In(core_ops.identity(count, target.dtype())), units);
+  if (rows > 0) weights = core_ops.broadcast_to(In(weights), Shape(repeated));
+  FlatLoop walks;
+  walks.name = what;
+  walks.where = where;
+  walks.turns = count;
+  walks.sequences = {weights};
+  walks.at_once = true;
+  walks.body = [&](std::span<const Tensor>, std::span<const Tensor> elements, const Tensor&) {
+    Tensor d = walk(elements[0]);
+    return *connected ? FlatTurn{{}, {d}} : FlatTurn{};
+  };
+  std::vector<Tensor> found = run_flat_loop(walks).stacked;
+  if (!*connected) return zeros(whole, dtype);
+  return core_ops.reshape(In(moved_axis(found[0], 0, rows)), std::vector<Dim>(whole.begin(), whole.end()));
 }
 
 }  // namespace

@@ -226,14 +226,4 @@ class OpenTrace {
   HiddenTapes tapes_;
 };
 
-/// Runs a graph's nodes through the door, in order: how a traced function is replayed under a tape, or inside another
-/// trace. `inputs` are the graph's.
-std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs);
-/// The same where the graph's effects may have happened before.
-std::vector<Tensor> replay(const Graph& graph, std::span<const Tensor> inputs, Effects effects);
-/// The same in the trace that the graph is from, but `given` may have the results of a node: it is not run then, and
-/// tapes are told that it was.
-std::vector<Tensor> replay_with(const Graph& graph, std::span<const Tensor> inputs,
-                                const std::function<std::optional<std::vector<Tensor>>(ValueId)>& given);
-
 }  // namespace stet

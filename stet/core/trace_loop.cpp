@@ -6,6 +6,8 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/compiler/pipeline.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
@@ -38,6 +40,13 @@ class LoopRecorder {
         throw TraceError(error_text(text(loop_.name, ": the condition writes a Variable"), loop_.where,
                                     "write Variables in the body"));
     }
+    if (may_be_at_once(*body_)) {
+      trace_.note_readings(body_->readings);
+      FlatTurn out = all_at_once(*body_);
+      bury(*body_, body_parameters_);
+      body_->last.results.clear();
+      return out;
+    }
     return finish();
   }
 
@@ -47,6 +56,7 @@ class LoopRecorder {
     std::shared_ptr<const InnerScope> body = followed([&] { return run_body(); }, true);
     if (loop_.condition) followed([&] { return run_condition(); }, false);
     trace_.note_readings(body->readings);
+    if (may_be_at_once(*body)) return all_at_once(*body);
     if (loop_.count == LoopAttributes::by_size && !loop_.further) {
       Child again = child_of(*body);
       hoist(again, loop_.turns);
@@ -60,6 +70,58 @@ class LoopRecorder {
   }
 
  private:
+  /// Nothing that a turn does is seen by another, and no size depends on the values of a turn.
+  bool may_be_at_once(const InnerScope& body) const {
+    if (!loop_.at_once || !variables_.empty()) return false;
+    std::vector<ValueId> nodes;
+    ForkScope::flatten(body.prefix, 0, body.prefix.size(), nullptr, nodes);
+    std::set<ValueId> of_turns(body_parameters_.begin(), body_parameters_.end());
+    for (ValueId id : nodes) {
+      const Node& node = trace_.graph.node(id);
+      if (has_effect(node)) return false;
+      if (std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId in) { return of_turns.contains(in); }))
+        continue;
+      if (finds_sizes(node)) return false;
+      of_turns.insert(id);
+    }
+    return true;
+  }
+
+  /// It, or something inside of it, has a size that depends on values.
+  bool finds_sizes(const Node& node) const {
+    if (node.op->kind == Kind::late) return true;
+    const std::vector<GraphPointer> inside = children(node);
+    for (const ValueType& type : node.results)
+      for (const Dim& size : type.shape)
+        for (int symbol : size.symbols())
+          if (!inside.empty() && !trace_.symbols().symbol_hint(symbol)) return true;
+    return std::any_of(inside.begin(), inside.end(), [&](const GraphPointer& child) {
+      return std::any_of(child->nodes.begin(), child->nodes.end(), [&](const Node& one) { return finds_sizes(one); });
+    });
+  }
+
+  /// What the turns give, from ops that take all of their elements.
+  FlatTurn all_at_once(const InnerScope& scope) {
+    Child body = child_of(scope);
+    std::vector<ValueId> captures = captured({&body}), inputs = body_parameters_;
+    inputs.insert(inputs.end(), captures.begin(), captures.end());
+    const Graph child = trace_.closed(inputs, body.nodes, body.results);
+    std::vector<Batched> given;
+    for (ValueId id : sequences_) given.push_back({trace_.tensor_of(id), true});
+    const bool asks_place = body.needed.contains(body_parameters_.back());
+    given.push_back({asks_place ? core_ops.arange(loop_.turns) : Tensor(), true});
+    for (ValueId id : captures) given.push_back({trace_.tensor_of(id), false});
+    return {{}, replay_batched(child, std::move(given), loop_.turns)};
+  }
+
+  /// What a scope recorded is nothing that others may use.
+  void bury(const InnerScope& scope, const std::vector<ValueId>& parameters) {
+    std::vector<ValueId> inside;
+    ForkScope::flatten(scope.prefix, 0, scope.prefix.size(), nullptr, inside);
+    trace_.bury(inside);
+    trace_.bury(parameters);
+  }
+
   std::shared_ptr<InnerScope> enclosed(const std::function<Leaves()>& body) {
     std::shared_ptr<InnerScope> inner;
     {
@@ -162,19 +224,6 @@ class LoopRecorder {
     return variables_.size() > before;
   }
 
-  /// By node of the trace: some result of the child is made of it, or it does something.
-  std::set<ValueId> needed(const std::vector<ValueId>& nodes, const std::vector<ValueId>& results) const {
-    std::set<ValueId> out(results.begin(), results.end());
-    for (std::size_t i = nodes.size(); i-- > 0;) {
-      const Node& node = trace_.graph.node(nodes[i]);
-      bool kept = out.contains(nodes[i]) || node.op == &need_row || has_effect(node);
-      if (!kept) continue;
-      out.insert(nodes[i]);
-      out.insert(node.inputs.begin(), node.inputs.end());
-    }
-    return out;
-  }
-
   struct Child {
     std::vector<ValueId> nodes, results;
     std::set<ValueId> needed;
@@ -186,46 +235,16 @@ class LoopRecorder {
   // all turns at once
 
   /// The op at every element of a batch along a new first axis, as one op; nothing if there is no such way. `operands`
-  /// come with the batch's axis where `batched` says so.
-  std::optional<Tensor> batched(ValueId id, const std::vector<Tensor>& operands, const std::vector<bool>& batched,
+  /// come with the batch's axis where `in_batch` says so.
+  std::optional<Tensor> batched(ValueId id, const std::vector<Tensor>& operands, const std::vector<bool>& in_batch,
                                 const Dim& turns) const {
     const Node node = trace_.graph.node(id);  // a copy: what is called here adds nodes
-    auto with_turns = [&](const Shape& shape, int rank) {
-      std::vector<Dim> sizes{turns};
-      sizes.resize(static_cast<std::size_t>(1 + rank - shape.rank()), 1);
-      sizes.insert(sizes.end(), shape.begin(), shape.end());
-      return sizes;
-    };
-    auto element = [&](std::size_t i) { return trace_.graph.type(node.inputs[i]).shape; };
     if (node.op == &alias_row) return operands[0];
-    if (node.op == &map_row) {
-      const Expr body = node.attributes.as<MapAttributes>().body;
-      for (Expr part : topological(body))
-        if (part.is(Primitive::index)) return std::nullopt;
-      std::vector<Tensor> aligned = operands;
-      for (std::size_t i = 0; i < aligned.size(); ++i)
-        if (batched[i] && element(i).rank() < node.type().shape.rank())
-          aligned[i] = core_ops.reshape(aligned[i], with_turns(element(i), node.type().shape.rank()));
-      return call_map(body, std::vector<In>(aligned.begin(), aligned.end()));
-    }
-    auto call = [&](const Tensor& a, const Tensor& b) {
-      In given[] = {In(a, node.where), In(b, node.where)};
-      return stet::call(*node.op, given, node.attributes.view());
-    };
-    if (node.op->kind == Kind::contract && node.inputs.size() == 2) {
-      const auto& product = node.attributes.as<ContractAttributes>();
-      if (batched[0] && !batched[1] && element(0).rank() == 2 && element(1).rank() == 2 && !product.transpose_left) {
-        // All turns are rows of one product.
-        Tensor rows = core_ops.reshape(operands[0], {turns * element(0)[0], element(0)[1]});
-        return core_ops.reshape(call(rows, operands[1]), with_turns(node.type().shape, node.type().shape.rank()));
-      }
-      bool same_rank = element(0).rank() == element(1).rank();
-      if (same_rank || (batched[0] && !batched[1] && element(1).rank() == 2)) return call(operands[0], operands[1]);
-      return std::nullopt;
-    }
-    if (node.op->kind == Kind::layout && is_only_a_reshape(node))
-      return core_ops.reshape(operands[0], with_turns(node.type().shape, node.type().shape.rank()));
-    return std::nullopt;
+    if (node.op->kind == Kind::layout && !is_only_a_reshape(node)) return std::nullopt;
+    std::vector<Batched> inputs;
+    for (std::size_t i = 0; i < operands.size(); ++i) inputs.push_back({operands[i], in_batch[i]});
+    std::optional<std::vector<Tensor>> results = batched_op(node, node.attributes, std::move(inputs), turns);
+    return results ? std::optional<Tensor>((*results)[0]) : std::nullopt;
   }
 
   /// The same elements in the same order.
@@ -319,17 +338,12 @@ class LoopRecorder {
     std::set<ValueId> given;
     for (const auto* list : {&body.sequences, &body.invariants})
       for (const auto& [id, value] : *list) given.insert(id);
-    std::vector<ValueId> kept;
-    std::set<ValueId> used(body.results.begin(), body.results.end());
-    for (std::size_t i = body.nodes.size(); i-- > 0;) {
-      const Node& node = trace_.graph.node(body.nodes[i]);
-      if (given.contains(body.nodes[i])) continue;
-      if (!used.contains(body.nodes[i]) && node.op != &need_row && !has_effect(node)) continue;
-      used.insert(node.inputs.begin(), node.inputs.end());
-      kept.push_back(body.nodes[i]);
-    }
-    body.nodes.assign(kept.rbegin(), kept.rend());
-    body.needed = std::move(used);
+    std::vector<ValueId> inside;
+    for (ValueId id : body.nodes)
+      if (!given.contains(id)) inside.push_back(id);
+    body.needed = needed_among(trace_.graph, inside, body.results);
+    std::erase_if(inside, [&](ValueId id) { return !body.needed.contains(id); });
+    body.nodes = std::move(inside);
   }
 
   Child child_of(const InnerScope& scope) const {
@@ -337,7 +351,7 @@ class LoopRecorder {
     std::vector<ValueId> all;
     ForkScope::flatten(scope.prefix, 0, scope.prefix.size(), nullptr, all);
     out.results = scope.last.result_ids;
-    out.needed = needed(all, out.results);
+    out.needed = needed_among(trace_.graph, all, out.results);
     for (ValueId id : all)
       if (out.needed.contains(id)) out.nodes.push_back(id);
     return out;
@@ -439,14 +453,8 @@ class LoopRecorder {
       node.results.push_back(stacked_type(body.results[all_carried + r], attributes.turns));
     node.attributes = Attributes(view_of(attributes));
 
-    for (const auto& [scope, parameters] :
-         {std::pair{body_, &body_parameters_}, {condition_, &condition_parameters_}}) {
-      if (!scope) continue;
-      std::vector<ValueId> inside;
-      ForkScope::flatten(scope->prefix, 0, scope->prefix.size(), nullptr, inside);
-      trace_.bury(inside);
-      trace_.bury(*parameters);
-    }
+    bury(*body_, body_parameters_);
+    if (condition_) bury(*condition_, condition_parameters_);
     body_->carried_variables = variables_;
     body_->needed_further = std::move(needed_further);
     // What the loop leaves stands behind all that was recorded for it.

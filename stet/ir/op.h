@@ -50,6 +50,7 @@ struct ValueType {
 bool identical(const ValueType&, const ValueType&);
 
 class GradientCall;  // core/gradient.h: a row's gradient calls ops
+class BatchCall;     // core/batch.h: a row for many examples at once
 class LowerCall;     // compiler/lower.h: from a node to steps
 class SampleList;    // ops/samples.h: inputs to test a row with
 class ErrorList;     // ops/samples.h: wrong calls and their messages
@@ -144,6 +145,9 @@ struct OpDef {
   void (*errors)(ErrorList&) = nullptr;
   /// layout: the result as strides over the operand's memory, if it can be one (no copy).
   std::optional<Layout> (*view)(const ViewCall&) = nullptr;
+  /// The op for many examples at once, where that does not follow from the kind. It may leave some calls alone: their
+  /// examples are done one after the other.
+  void (*batch)(BatchCall&) = nullptr;
 
   // kind map
   std::uint8_t arity = 0;

@@ -1,6 +1,7 @@
 // Convolutions. Three rows compute one of a convolution's tensors (input, filter, output) from the other two, and are
 // each other's gradients, to any order.
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -369,6 +370,14 @@ void errors_of_conv_filter(ErrorList& list) {
       .add("different numbers of axes", {{DType::f32, {1, 5, 5, 2}}, {DType::f32, {1, 3, 3, 4}}}, short_sizes);
 }
 
+// --- many examples
+
+/// All examples are one batch, unless each has a filter of its own.
+void batch_conv(BatchCall& call) {
+  if (call.has_batch(1)) return;
+  call.set({call.unfolded(call.call({call.folded(0), call.in(1)}, call.attributes_view())[0])});
+}
+
 }  // namespace
 
 constinit const OpDef conv_row{.name = "conv",
@@ -383,7 +392,8 @@ constinit const OpDef conv_row{.name = "conv",
                                    },
                                .gradient = gradient_of_conv,
                                .samples = samples_of_conv,
-                               .errors = errors_of_conv};
+                               .errors = errors_of_conv,
+                               .batch = batch_conv};
 
 constinit const OpDef conv_input_row{.name = "conv_input",
                                      .kind = Kind::window,
@@ -397,7 +407,8 @@ constinit const OpDef conv_input_row{.name = "conv_input",
                                          },
                                      .gradient = gradient_of_conv_input,
                                      .samples = samples_of_conv_input,
-                                     .errors = errors_of_conv_input};
+                                     .errors = errors_of_conv_input,
+                                     .batch = batch_conv};
 
 constinit const OpDef conv_filter_row{.name = "conv_filter",
                                       .kind = Kind::window,

@@ -1,5 +1,6 @@
 // Slices that begin where values say.
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -132,6 +133,19 @@ void lower_update(LowerCall& call) {
   copy_block(call, begin, call.result(), x.shape, call.dense(1), block, x.dtype, true);
 }
 
+/// Where all examples begin, with the examples' own axis.
+Tensor begin_with_batch(const Tensor& begin) { return concat({zeros({1}, begin.dtype()), begin}, 0); }
+
+void batch_slice(BatchCall& call) {
+  if (call.has_batch(1)) return;
+  DynamicSliceAttributes attributes{call.sizes_with_batch(call.result_shape())};
+  call.set(call.call({call.in(0), begin_with_batch(call.in(1))}, view_of(attributes)));
+}
+void batch_update(BatchCall& call) {
+  if (call.has_batch(2)) return;
+  call.set(call.call({call.with_batch(0), call.with_batch(1), begin_with_batch(call.in(2))}, call.attributes_view()));
+}
+
 }  // namespace
 
 constinit const OpDef dynamic_slice_row{
@@ -159,7 +173,8 @@ constinit const OpDef dynamic_slice_row{
                    DynamicSliceAttributes{{4}})
               .add("2 and 1 differ", {{DType::f32, {3}}, {DType::i64, {2}}}, DynamicSliceAttributes{{2}})
               .add("'begin' has rank 0", {{DType::f32, {3}}, {DType::i64, {}}}, DynamicSliceAttributes{{2}});
-        }};
+        },
+    .batch = batch_slice};
 
 constinit const OpDef dynamic_update_slice_row{
     .name = "dynamic_update_slice",
@@ -186,7 +201,8 @@ constinit const OpDef dynamic_update_slice_row{
               .add("'x' has rank 1 and 'update' 2", {{DType::f32, {3}}, {DType::f32, {2, 1}}, {DType::i64, {1}}})
               .add("a block of 4 elements in axis 0 of size 3",
                    {{DType::f32, {3}}, {DType::f32, {4}}, {DType::i64, {1}}});
-        }};
+        },
+    .batch = batch_update};
 
 Tensor dynamic_slice(In x, In begin, const std::vector<Dim>& size) {
   return call(dynamic_slice_row, {x, begin}, view_of(DynamicSliceAttributes{size}));

@@ -1,5 +1,6 @@
 // Index ops: positions come from values, checked while the kernel runs.
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -153,6 +154,31 @@ void lower_one_hot(LowerCall& call) {
   call.map(call.out().shape, operands, dtypes, maps, scalar::cast(hit, dtype), call.result(), "one_hot");
 }
 
+void batch_gather(BatchCall& call) {
+  const int axis = normalize_axis(call.attributes<GatherAttributes>().axis, call.rank(0));
+  const Shape x = call.shape(0), indices = call.shape(1);
+  if (!call.has_batch(1)) {
+    call.set(call.call({call.in(0), call.in(1)}, view_of(GatherAttributes{axis + 1})));
+  } else if (!call.has_batch(0)) {
+    Tensor chosen = call.call({call.in(0), call.in(1)}, view_of(GatherAttributes{axis}))[0];
+    call.set({moved_axis(chosen, axis, 0)});
+  } else {
+    // Every example's indices along the axis of its own slices.
+    std::vector<Dim> line{call.size()}, whole{call.size()};
+    for (int k = 0; k < x.rank(); ++k) {
+      line.push_back(k == axis ? indices.element_count() : Dim(1));
+      whole.push_back(k == axis ? indices.element_count() : x[k]);
+    }
+    Tensor places = broadcast_to(reshape(call.in(1), line), Shape(whole));
+    call.set({reshape(take_along_axis(call.in(0), places, axis + 1), call.sizes_with_batch(call.result_shape()))});
+  }
+}
+void batch_take_along_axis(BatchCall& call) {
+  GatherAttributes attributes{BatchCall::shifted(call.attributes<GatherAttributes>().axis)};
+  call.set(call.call({call.with_batch(0), call.with_batch(1)}, view_of(attributes)));
+}
+void batch_one_hot(BatchCall& call) { call.set(call.call({call.in(0)}, call.attributes_view())); }
+
 }  // namespace
 
 constinit const OpDef gather_row{
@@ -181,7 +207,8 @@ constinit const OpDef gather_row{
               .add("axis 2 is out of range", {{DType::f32, {3, 4}}, {DType::i64, {2}}}, GatherAttributes{2})
               .add("a scalar has no axis", {{DType::f32, {}}, {DType::i64, {2}}}, GatherAttributes{0})
               .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2}}}, GatherAttributes{0});
-        }};
+        },
+    .batch = batch_gather};
 
 constinit const OpDef take_along_axis_row{
     .name = "take_along_axis",
@@ -211,7 +238,8 @@ constinit const OpDef take_along_axis_row{
                    GatherAttributes{0})
               .add("4 and 2 differ", {{DType::f32, {3, 4}}, {DType::i64, {2, 2}}}, GatherAttributes{0})
               .add("the axis it goes into is empty", {{DType::f32, {0, 4}}, {DType::i64, {2, 4}}}, GatherAttributes{0});
-        }};
+        },
+    .batch = batch_take_along_axis};
 
 constinit const OpDef one_hot_row{
     .name = "one_hot",
@@ -232,7 +260,8 @@ constinit const OpDef one_hot_row{
         [](ErrorList& e) {
           e.add("'indices' are f32, not integers", {{DType::f32, {3}}}, OneHotAttributes{5, DType::f32})
               .add("the depth -1 is negative", {{DType::i64, {3}}}, OneHotAttributes{-1, DType::f32});
-        }};
+        },
+    .batch = batch_one_hot};
 
 Tensor gather(In x, In indices, int axis) { return call(gather_row, {x, indices}, view_of(GatherAttributes{axis})); }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/tensor_node.h"
@@ -343,6 +344,40 @@ void gradient_of_concat(GradientCall& call) {
   }
 }
 
+// --- many examples
+
+void batch_reshape(BatchCall& call) {
+  ReshapeAttributes attributes{call.sizes_with_batch(call.result_shape())};
+  call.set(call.call({call.in(0)}, view_of(attributes)));
+}
+void batch_transpose(BatchCall& call) {
+  TransposeAttributes attributes{BatchCall::shifted(call.attributes<TransposeAttributes>().order)};
+  attributes.order.insert(attributes.order.begin(), 0);
+  call.set(call.call({call.in(0)}, view_of(attributes)));
+}
+void batch_broadcast_to(BatchCall& call) {
+  ReshapeAttributes attributes{call.sizes_with_batch(call.result_shape())};
+  call.set(call.call({call.aligned(0, call.result_shape().rank())}, view_of(attributes)));
+}
+void batch_slice(BatchCall& call) {
+  SliceAttributes attributes = call.attributes<SliceAttributes>();
+  attributes.begin.insert(attributes.begin.begin(), 0);
+  attributes.size.insert(attributes.size.begin(), call.size());
+  attributes.step.insert(attributes.step.begin(), 1);
+  if (!attributes.index.empty()) attributes.index.insert(attributes.index.begin(), "");
+  call.set(call.call({call.in(0)}, view_of(attributes)));
+}
+void batch_reverse(BatchCall& call) {
+  ReverseAttributes attributes{BatchCall::shifted(call.attributes<ReverseAttributes>().axes)};
+  call.set(call.call({call.in(0)}, view_of(attributes)));
+}
+void batch_concat(BatchCall& call) {
+  ConcatAttributes attributes{BatchCall::shifted(call.attributes<ConcatAttributes>().axis)};
+  std::vector<Tensor> parts;
+  for (int i = 0; i < call.input_count(); ++i) parts.push_back(call.with_batch(i));
+  call.set(call.call(parts, view_of(attributes)));
+}
+
 }  // namespace
 
 constinit const OpDef reshape_row{.name = "reshape",
@@ -370,7 +405,8 @@ constinit const OpDef reshape_row{.name = "reshape",
                                             .add("-1", {{DType::f32, {3, 4}}}, ReshapeAttributes{{-1, -1}})
                                             .add("-2", {{DType::f32, {3, 4}}}, ReshapeAttributes{{-2, 6}});
                                       },
-                                  .view = view_reshape};
+                                  .view = view_reshape,
+                                  .batch = batch_reshape};
 
 constinit const OpDef transpose_row{
     .name = "transpose",
@@ -392,7 +428,8 @@ constinit const OpDef transpose_row{
               .add("axis 1 is named twice", {{DType::f32, {3, 4}}}, TransposeAttributes{{1, 1}})
               .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, TransposeAttributes{{0, 2}});
         },
-    .view = view_transpose};
+    .view = view_transpose,
+    .batch = batch_transpose};
 
 constinit const OpDef broadcast_to_row{
     .name = "broadcast_to",
@@ -417,7 +454,8 @@ constinit const OpDef broadcast_to_row{
           e.add("only axes of size 1 can be repeated", {{DType::f32, {3, 4}}}, ReshapeAttributes{{3, 8}})
               .add("rank 2 is more than the target's 1", {{DType::f32, {3, 4}}}, ReshapeAttributes{{4}});
         },
-    .view = view_broadcast_to};
+    .view = view_broadcast_to,
+    .batch = batch_broadcast_to};
 
 constinit const OpDef slice_row{.name = "slice",
                                 .kind = Kind::layout,
@@ -439,7 +477,8 @@ constinit const OpDef slice_row{.name = "slice",
                                           .add("one entry per axis", {{DType::f32, {4}}}, SliceAttributes{{}, {}, {}})
                                           .add("is less than 1", {{DType::f32, {4}}}, SliceAttributes{{0}, {1}, {0}});
                                     },
-                                .view = view_slice};
+                                .view = view_slice,
+                                .batch = batch_slice};
 
 constinit const OpDef reverse_row{
     .name = "reverse",
@@ -461,7 +500,8 @@ constinit const OpDef reverse_row{
         [](ErrorList& e) {
           e.add("axis 1 is out of range", {{DType::f32, {4}}}, ReverseAttributes{{1}});
         },
-    .view = view_reverse};
+    .view = view_reverse,
+    .batch = batch_reverse};
 
 constinit const OpDef concat_row{
     .name = "concat",
@@ -484,7 +524,8 @@ constinit const OpDef concat_row{
               .add("part 1 has rank 1, part 0 has 2", {{DType::f32, {2, 3}}, {DType::f32, {3}}}, ConcatAttributes{0})
               .add("part 1 is i32, part 0 is f32", {{DType::f32, {2}}, {DType::i32, {2}}}, ConcatAttributes{0})
               .add("axis 3 is out of range", {{DType::f32, {2, 3}}, {DType::f32, {2, 3}}}, ConcatAttributes{3});
-        }};
+        },
+    .batch = batch_concat};
 
 // --- callables
 

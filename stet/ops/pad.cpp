@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -126,6 +127,15 @@ void gradient_of_pad(GradientCall& g) {
   if (g.wants(1)) g.set(1, sum(g.d()) - sum(inside));
 }
 
+void batch_pad(BatchCall& call) {
+  if (call.has_batch(1)) return;
+  PadAttributes attributes = call.attributes<PadAttributes>();
+  attributes.low.insert(attributes.low.begin(), 0);
+  attributes.high.insert(attributes.high.begin(), 0);
+  attributes.between.insert(attributes.between.begin(), 0);
+  call.set(call.call({call.in(0), call.in(1)}, view_of(attributes)));
+}
+
 }  // namespace
 
 constinit const OpDef pad_row{.name = "pad",
@@ -155,7 +165,8 @@ constinit const OpDef pad_row{.name = "pad",
                                              PadAttributes{{1}, {1}, {0}})
                                         .add("'x' is f32 and 'value' is i32", {{DType::f32, {2}}, {DType::i32, {}}},
                                              PadAttributes{{1}, {1}, {0}});
-                                  }};
+                                  },
+                              .batch = batch_pad};
 
 namespace {
 

@@ -1,5 +1,6 @@
 // Pools: the largest element or the mean of windows, and what their gradients need.
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -363,6 +364,15 @@ void errors_of_positions(ErrorList& list) {
       .add("i32 is not a floating type", {{DType::i32, {1, 2, 2, 3}}, {DType::i64, {1, 2, 2, 3}}}, plain);
 }
 
+/// All operands are batches themselves.
+void batch_windows(BatchCall& call) {
+  std::vector<Tensor> operands;
+  for (int i = 0; i < call.input_count(); ++i) operands.push_back(call.folded(i));
+  std::vector<Tensor> results = call.call(operands, call.attributes_view());
+  for (std::size_t r = 0; r < results.size(); ++r) results[r] = call.unfolded(results[r], static_cast<int>(r));
+  call.set(std::move(results));
+}
+
 }  // namespace
 
 constinit const OpDef max_pool_row{.name = "max_pool",
@@ -374,7 +384,8 @@ constinit const OpDef max_pool_row{.name = "max_pool",
                                    .lower = [](LowerCall& call) { lower_pool(call, PoolResult::largest); },
                                    .gradient = gradient_of_max_pool,
                                    .samples = [](SampleList& list) { add_pool_samples(list, false, false); },
-                                   .errors = errors_of_pool};
+                                   .errors = errors_of_pool,
+                                   .batch = batch_windows};
 
 constinit const OpDef pool_pick_row{
     .name = "pool_pick",
@@ -385,7 +396,8 @@ constinit const OpDef pool_pick_row{
     .lower = [](LowerCall& call) { lower_pool(call, PoolResult::picked); },
     .gradient = [](GradientCall& g) { gradient_by(g, pool_place_row, true); },
     .samples = [](SampleList& list) { add_pool_samples(list.growing(Grows::everything), false, true); },
-    .errors = errors_of_positions};
+    .errors = errors_of_positions,
+    .batch = batch_windows};
 
 constinit const OpDef pool_place_row{
     .name = "pool_place",
@@ -396,7 +408,8 @@ constinit const OpDef pool_place_row{
     .lower = [](LowerCall& call) { lower_pool(call, PoolResult::placed); },
     .gradient = [](GradientCall& g) { gradient_by(g, pool_pick_row, true); },
     .samples = [](SampleList& list) { add_pool_samples(list.rounded(Rounding::sums), true, true); },
-    .errors = errors_of_positions};
+    .errors = errors_of_positions,
+    .batch = batch_windows};
 
 constinit const OpDef average_pool_row{
     .name = "average_pool",
@@ -407,7 +420,8 @@ constinit const OpDef average_pool_row{
     .lower = [](LowerCall& call) { lower_pool(call, PoolResult::mean); },
     .gradient = [](GradientCall& g) { gradient_by(g, pool_spread_row, false); },
     .samples = [](SampleList& list) { add_pool_samples(list.rounded(Rounding::sums), false, false); },
-    .errors = errors_of_pool};
+    .errors = errors_of_pool,
+    .batch = batch_windows};
 
 constinit const OpDef pool_spread_row{
     .name = "pool_spread",
@@ -418,7 +432,8 @@ constinit const OpDef pool_spread_row{
     .lower = [](LowerCall& call) { lower_pool(call, PoolResult::spread); },
     .gradient = [](GradientCall& g) { gradient_by(g, average_pool_row, false); },
     .samples = [](SampleList& list) { add_pool_samples(list.rounded(Rounding::sums), true, false); },
-    .errors = errors_of_pool};
+    .errors = errors_of_pool,
+    .batch = batch_windows};
 
 constinit const OpDef extract_patches_row{
     .name = "extract_patches",
@@ -429,13 +444,15 @@ constinit const OpDef extract_patches_row{
     .lower = lower_extract_patches,
     .gradient = gradient_of_extract_patches,
     .samples = samples_of_extract_patches,
-    .errors = [](ErrorList& e) {
-      e.add("window 0 is not between 1 and", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{0}, {1}, {1}, {0}, {2}})
-          .add("rate 0 is less than 1", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{2}, {1}, {0}, {0}, {2}})
-          .add("stride 0 is less than 1", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{2}, {0}, {1}, {0}, {2}})
-          .add("'x' has rank 2, not 3", {{DType::f32, {4, 3}}}, PatchAttributes{{2}, {1}, {1}, {0}, {2}})
-          .add("different numbers of axes", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{2}, {1}, {1, 1}, {0}, {2}});
-    }};
+    .errors =
+        [](ErrorList& e) {
+          e.add("window 0 is not between 1 and", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{0}, {1}, {1}, {0}, {2}})
+              .add("rate 0 is less than 1", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{2}, {1}, {0}, {0}, {2}})
+              .add("stride 0 is less than 1", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{2}, {0}, {1}, {0}, {2}})
+              .add("'x' has rank 2, not 3", {{DType::f32, {4, 3}}}, PatchAttributes{{2}, {1}, {1}, {0}, {2}})
+              .add("different numbers of axes", {{DType::f32, {1, 4, 3}}}, PatchAttributes{{2}, {1}, {1, 1}, {0}, {2}});
+        },
+    .batch = batch_windows};
 
 // --- callables
 

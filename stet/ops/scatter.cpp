@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -268,13 +269,26 @@ void samples_of_put(SampleList& list) {
   list.add({{{5, 3}}, {{0, 3}, 5}, {{0, 3}}}, ScatterAttributes{0, Combine::none});
 }
 
+void batch_scatter(BatchCall& call) {
+  if (call.has_batch(1)) return;
+  ScatterAttributes attributes = call.attributes<ScatterAttributes>();
+  attributes.axis = BatchCall::shifted(attributes.axis);
+  call.set(call.call({call.with_batch(0), call.in(1), call.with_batch(2)}, view_of(attributes)));
+}
+void batch_put(BatchCall& call) {
+  ScatterAttributes attributes = call.attributes<ScatterAttributes>();
+  attributes.axis = BatchCall::shifted(attributes.axis);
+  call.set(call.call({call.with_batch(0), call.with_batch(1), call.with_batch(2)}, view_of(attributes)));
+}
+
 }  // namespace
 
 // clang-format off
 #define STET_SCATTER(name_, combine_, summary_)                                                        \
   .name = #name_, .kind = Kind::index, .summary = summary_, .operands = scatter_names,                 \
   .infer = infer_scatter, .lower = lower_scatter, .gradient = gradient_of_scatter,                     \
-  .samples = samples_of_scatter<combine_>, .errors = errors_of_scatter<combine_>
+  .samples = samples_of_scatter<combine_>, .errors = errors_of_scatter<combine_>,     \
+  .batch = batch_scatter
 constinit const OpDef scatter_update_row{STET_SCATTER(scatter_update, Combine::none, "Slices put at indices.")};
 constinit const OpDef scatter_add_row{STET_SCATTER(scatter_add, Combine::sum, "Slices added at indices.")};
 constinit const OpDef scatter_multiply_row{STET_SCATTER(scatter_multiply, Combine::product, "Slices multiplied at indices.")};
@@ -292,14 +306,16 @@ constinit const OpDef put_along_axis_row{
     .lower = lower_put,
     .gradient = gradient_of_put,
     .samples = samples_of_put,
-    .errors = [](ErrorList& e) {
-      ScatterAttributes first{0, Combine::none};
-      e.add("'indices' are f32, not integers", {{DType::f32, {3}}, {DType::f32, {2}}, {DType::f32, {2}}}, first)
-          .add("'indices' have rank 1, not 2 as 'x'", {{DType::f32, {3, 4}}, {DType::i64, {4}}, {DType::f32, {4}}},
-               first)
-          .add("4 and 2 differ", {{DType::f32, {3, 4}}, {DType::i64, {2, 2}}, {DType::f32, {2, 2}}}, first)
-          .add("'x' is f32 and 'values' are i32", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::i32, {2}}}, first);
-    }};
+    .errors =
+        [](ErrorList& e) {
+          ScatterAttributes first{0, Combine::none};
+          e.add("'indices' are f32, not integers", {{DType::f32, {3}}, {DType::f32, {2}}, {DType::f32, {2}}}, first)
+              .add("'indices' have rank 1, not 2 as 'x'", {{DType::f32, {3, 4}}, {DType::i64, {4}}, {DType::f32, {4}}},
+                   first)
+              .add("4 and 2 differ", {{DType::f32, {3, 4}}, {DType::i64, {2, 2}}, {DType::f32, {2, 2}}}, first)
+              .add("'x' is f32 and 'values' are i32", {{DType::f32, {3}}, {DType::i64, {2}}, {DType::i32, {2}}}, first);
+        },
+    .batch = batch_put};
 
 namespace {
 

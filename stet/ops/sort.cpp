@@ -1,5 +1,6 @@
 // Order along an axis: sorting, the largest, searching, what stands in the middle.
 #include "stet/compiler/lower.h"
+#include "stet/core/batch.h"
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/ir/graph.h"
@@ -150,6 +151,27 @@ void lower_searchsorted(LowerCall& call) {
   call.step(call.target().search(std::move(spec)));
 }
 
+template <class Attributes>
+void batch_along(BatchCall& call) {
+  Attributes attributes = call.attributes<Attributes>();
+  attributes.axis = BatchCall::shifted(attributes.axis);
+  call.set(call.call({call.in(0)}, view_of(attributes)));
+}
+void batch_sort(BatchCall& call) { batch_along<SortAttributes>(call); }
+void batch_top_k(BatchCall& call) { batch_along<TopAttributes>(call); }
+void batch_searchsorted(BatchCall& call) {
+  // Lines are searched for lines of values, one vector for values of any shape.
+  const bool vector = call.rank(0) == 1;
+  if (vector && !call.has_batch(0)) {
+    call.set(call.call({call.in(0), call.in(1)}, call.attributes_view()));
+    return;
+  }
+  Tensor values = call.with_batch(1);
+  if (vector) values = reshape(values, {call.size(), call.shape(1).element_count()});
+  Tensor found = call.call({call.with_batch(0), values}, call.attributes_view())[0];
+  call.set({vector ? reshape(found, call.sizes_with_batch(call.result_shape())) : found});
+}
+
 }  // namespace
 
 constinit const OpDef sort_row{
@@ -175,7 +197,8 @@ constinit const OpDef sort_row{
         [](ErrorList& e) {
           e.add("axis 2 is out of range", {{DType::f32, {3, 4}}}, SortAttributes{2, false})
               .add("a scalar has no axis", {{DType::f32, {}}}, SortAttributes{0, false});
-        }};
+        },
+    .batch = batch_sort};
 
 constinit const OpDef top_k_row{
     .name = "top_k",
@@ -201,7 +224,8 @@ constinit const OpDef top_k_row{
           e.add("the 5 largest of 4 elements", {{DType::f32, {3, 4}}}, TopAttributes{1, 5})
               .add("the -1 largest of 4 elements", {{DType::f32, {3, 4}}}, TopAttributes{1, -1})
               .add("axis 2 is out of range", {{DType::f32, {3, 4}}}, TopAttributes{2, 1});
-        }};
+        },
+    .batch = batch_top_k};
 
 constinit const OpDef searchsorted_row{
     .name = "searchsorted",
@@ -225,7 +249,8 @@ constinit const OpDef searchsorted_row{
               .add("'values' have rank 1, not 2", {{DType::f32, {3, 4}}, {DType::f32, {3}}}, SearchAttributes{})
               .add("3 and 2 differ", {{DType::f32, {3, 4}}, {DType::f32, {2, 5}}}, SearchAttributes{})
               .add("'sorted' has no axis", {{DType::f32, {}}, {DType::f32, {5}}}, SearchAttributes{});
-        }};
+        },
+    .batch = batch_searchsorted};
 
 Sorted sort_with_positions(In x, int axis, SortOptions options) {
   SortAttributes attributes{counted_axis(sort_row, x, axis), options.descending};
