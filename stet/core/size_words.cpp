@@ -17,4 +17,12 @@ std::string size_always(const Dim& size) {
   return known.is_constant() ? text(known.constant()) : "None";
 }
 
+DimSpec size_promised(const Dim& size, const std::map<std::string, Dim>& named) {
+  const Dim known = simplified(size);
+  if (known.is_constant()) return known.constant();
+  for (const auto& [name, dim] : named)
+    if (identical(simplified(dim), known)) return dyn(name);
+  return dyn;
+}
+
 }  // namespace stet

@@ -1,8 +1,10 @@
 // Sizes in messages and summaries of layers. Nothing may be decided by these words: they are not recorded.
 #pragma once
+#include <map>
 #include <string>
 
 #include "stet/base/dim.h"
+#include "stet/core/signature.h"
 
 namespace stet {
 
@@ -10,5 +12,8 @@ namespace stet {
 std::string size_now(const Dim& size);
 /// The size in all calls that the trace serves, as far as its facts fix it: "3"; otherwise "None".
 std::string size_always(const Dim& size);
+
+/// The size as a promise: a number if it is the same in every call, the name of one that is the same by form, or `dyn`.
+DimSpec size_promised(const Dim& size, const std::map<std::string, Dim>& named);
 
 }  // namespace stet

@@ -39,6 +39,7 @@ void release_node(const TensorNode* node) {
   auto* own = const_cast<TensorNode*>(node);
   own->buffer = Buffer();
   own->traced.reset();
+  own->companion = Tensor();
   NodeList& list = this_thread_nodes ? *this_thread_nodes : make_for_this_thread(this_thread_nodes);
   if (list.free.size() < most_free_nodes)
     list.free.push_back(own);

@@ -30,6 +30,8 @@ struct TensorNode {
   Buffer buffer;
   /// Of a value that does not exist yet: where it stands in its trace. Then sizes, strides and memory mean nothing.
   std::unique_ptr<TracedValue> traced;
+  /// What goes along with it, for those who ask (companion.h). Set before the tensor is handed out, then left alone.
+  Tensor companion;
 
   std::span<const std::int64_t> size_span() const { return {sizes, rank}; }
   std::span<const std::int64_t> stride_span() const { return {strides, rank}; }

@@ -24,6 +24,7 @@ class ActivationBody : public CustomLayer {
   ActivationBody(ActivationFunction function, std::string name)
       : CustomLayer(std::move(name)), function_(std::move(function)) {}
   Tensor call(const Tensor& x, const Context& context) override { return function_(x, context.where); }
+  bool supports_masking() const override { return true; }
 
  private:
   ActivationFunction function_;

@@ -23,6 +23,7 @@ class DenseBody : public CustomLayer {
       bias_ = add_weight("bias", {units_}, {.initializer = bias.defined() ? bias : "zeros", .dtype = options_.dtype});
   }
 
+  bool supports_masking() const override { return true; }
   Tensor call(const Tensor& x, const Context& context) override {
     const Where where = context.where;
     if (x.rank() < 2)

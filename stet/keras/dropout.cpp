@@ -11,6 +11,7 @@ class DropoutBody : public CustomLayer {
  public:
   DropoutBody(double rate, std::string name) : CustomLayer(std::move(name)), rate_(rate) {}
 
+  bool supports_masking() const override { return true; }
   Tensor call(const Tensor& x, const Context& context) override {
     if (!context.training || rate_ == 0) return x;
     Frame frame("Dropout", context.where);

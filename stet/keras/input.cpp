@@ -13,7 +13,7 @@ Tensor InputLayerBody::call(const Tensor& x, const Context& context) {
     const DimSpec& promised = shape.dims[static_cast<std::size_t>(axis)];
     if (promised.size)
       fits = inside::require(x.dim(axis + 1), Relation::equal, *promised.size,
-                     {"Input", text("axis ", axis + 1, " of '", name(), "'"), context.where});
+                             {"Input", text("axis ", axis + 1, " of '", name(), "'"), context.where});
   }
   if (!fits) {
     std::string sizes = "batch";

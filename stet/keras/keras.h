@@ -5,6 +5,7 @@
 #include "stet/keras/dense.h"
 #include "stet/keras/dropout.h"
 #include "stet/keras/flatten.h"
+#include "stet/keras/functional.h"
 #include "stet/keras/history.h"
 #include "stet/keras/initializer.h"
 #include "stet/keras/input.h"

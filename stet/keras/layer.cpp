@@ -1,15 +1,20 @@
 #include "stet/keras/layer.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <set>
+#include <utility>
 
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/base/thread_end.h"
+#include "stet/core/companion.h"
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
+#include "stet/keras/model.h"
 #include "stet/keras/names.h"
 
 namespace stet::keras {
@@ -158,7 +163,7 @@ bool claim_building(LayerState& state) {
   }
 }
 
-void ensure_built(CustomLayer& layer, const Tensor& x) {
+void ensure_built(CustomLayer& layer, const Tensors& inputs) {
   LayerState& state = layer.state();
   if (state.built.load(std::memory_order_acquire) || !claim_building(state)) return;
   auto ended = [&](bool built, std::size_t weights) {
@@ -179,7 +184,9 @@ void ensure_built(CustomLayer& layer, const Tensor& x) {
   try {
     {
       OutsideOfCall building;
-      layer.build(x.shape());
+      std::vector<Shape> shapes;
+      for (const Tensor& input : inputs) shapes.push_back(input.defined() ? input.shape() : Shape());
+      layer.build_many(shapes);
     }
     std::lock_guard made(state.guard);
     state.built_with = {first, latest_variable_id()};
@@ -269,6 +276,20 @@ CustomLayer::CustomLayer(CustomLayer&&) noexcept = default;
 CustomLayer::~CustomLayer() = default;
 
 void CustomLayer::build(const Shape&) {}
+void CustomLayer::build_many(const std::vector<Shape>& inputs) { build(inputs[0]); }
+Tensor CustomLayer::call(const Tensor&, const Context& context) {
+  throw UserError(error_text(text(description(), " says nowhere what it gives"), context.where,
+                             text("override call() or call_many() in ", class_name())));
+}
+Tensors CustomLayer::call_many(const Tensors& inputs, const Context& context) {
+  if (inputs.size() != 1)
+    throw UserError(error_text(text(description(), " takes one tensor and was given ", inputs.size()), context.where,
+                               text("give it one, or override call_many() in ", class_name())));
+  return {call(inputs[0], context)};
+}
+Tensors CustomLayer::compute_mask(const Tensors&, const Tensors& masks) {
+  return supports_masking() && !masks.empty() ? Tensors{masks[0]} : Tensors{};
+}
 const std::string& CustomLayer::name() const { return state_->name; }
 std::string CustomLayer::class_name() const { return class_name_of(*this); }
 std::string CustomLayer::description() const { return text(class_name(), " '", name(), "'"); }
@@ -301,45 +322,138 @@ LayerFrame::LayerFrame(CustomLayer& layer, std::string segment, bool training)
 }
 LayerFrame::~LayerFrame() { running_layers().pop_back(); }
 
-Tensor call_layer(CustomLayer& layer, const Tensor& x, std::optional<bool> asked, Where where) {
-  const bool training = asked ? *asked : !running_layers().empty() && running_layers().back().training;
-  LayerFrame frame(layer, segment_of(layer, where), training);
+namespace {
+
+/// Says once for a layer that masks end at it.
+void tell_dropped_mask(CustomLayer& layer, const Tensor& mask, Where where) {
+  {
+    std::lock_guard lock(layer.state().guard);
+    if (std::exchange(layer.state().told_of_mask, true)) return;
+  }
+  const std::string warning = text("stet: ", layer.description(), " drops the mask ", described(mask),
+                                   " of its input: it does not say that it supports masking", at_line(where, ", at "),
+                                   "\n  fix: override supports_masking() or compute_mask() in ", layer.class_name(),
+                                   ", or drop the mask before: with_mask(x, {})\n");
+  std::fputs(warning.c_str(), stderr);
+}
+
+/// The results with the masks that the layer says they have.
+void bring_masks(CustomLayer& layer, const Tensors& inputs, const Context& context, Tensors& results) {
+  auto is_input = [&](const Tensor& result) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& x) { return x.node() == result.node(); });
+  };
+  Tensors given = layer.compute_mask(inputs, context.masks);
+  bool any = false;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const Tensor own = companion_of(results[r]);
+    if (own.defined() && !is_input(results[r])) {
+      any = true;
+      continue;
+    }
+    const Tensor mask = r < given.size() ? given[r] : Tensor();
+    any = any || mask.defined();
+    if (mask.node() != own.node()) results[r] = with_companion(results[r], mask);
+  }
+  if (any || context.asked_for_mask || layer.supports_masking() || dynamic_cast<CustomModel*>(&layer)) return;
+  for (const Tensor& mask : context.masks)
+    if (mask.defined()) return tell_dropped_mask(layer, mask, context.where);
+}
+
+/// "f32[2,3], f32[2,5]".
+std::string all_described(const Tensors& tensors) {
+  std::vector<std::string> out;
+  for (const Tensor& tensor : tensors) out.push_back(tensor.defined() ? described(tensor) : "nothing");
+  return joined(out, ", ");
+}
+
+}  // namespace
+
+Tensor mask_of(const Tensor& x) { return companion_of(x); }
+Tensor with_mask(const Tensor& x, const Tensor& mask, Where where) {
   if (!x.defined())
+    throw UserError(error_text("with_mask: the tensor is undefined", where, "assign a value to it before the call"));
+  if (mask.defined()) {
+    bool fits = mask.dtype() == DType::bool_ && mask.rank() <= x.rank();
+    for (int axis = 0; fits && axis < mask.rank(); ++axis)
+      fits = inside::require(mask.dim(axis), Relation::equal, x.dim(axis), {"with_mask", "the size of a mask", where});
+    if (!fits)
+      throw UserError(error_text(text("with_mask: a mask ", described(mask), " of ", described(x)), where,
+                                 "a mask is bool and has the first axes of its tensor: [batch, steps]"));
+  }
+  return with_companion(x, mask);
+}
+
+Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions& options, Where where) {
+  const bool training =
+      options.training ? *options.training : !running_layers().empty() && running_layers().back().training;
+  LayerFrame frame(layer, segment_of(layer, where), training);
+  if (inputs.empty() || !inputs[0].defined())
     throw UserError(error_text(text(layer.description(), ": its input is an undefined tensor"), where,
                                "assign a value to it before the call"));
+  Tensors masks;
+  for (const Tensor& input : inputs) masks.push_back(companion_of(input));
+  if (options.mask.defined()) masks[0] = options.mask;
+  const Context context{.training = training, .where = where, .masks = masks};
   OutputsOfCall outputs_of_call;
   try {
-    Tensor y = scope(
+    Tensors results = scope(
         [&] {
-          ensure_built(layer, x);
-          Tensor given = layer.call(x, {.training = training, .where = where});
-          if (!given.defined())
+          ensure_built(layer, inputs);
+          Tensors given = layer.call_many(inputs, context);
+          if (given.empty() || !given[0].defined())
             throw UserError(error_text(text(layer.description(), ": its call() returned an undefined tensor"), where,
                                        "return a tensor on every path"));
           return given;
         },
         where);
-    outputs_of_call.add(layer, y.shape());
+    outputs_of_call.add(layer, results[0].shape());
     layer.state().called.store(true, std::memory_order_release);
-    return y;
+    bring_masks(layer, inputs, context, results);
+    return results;
   } catch (const ErrorInLayer&) {
     throw;
   } catch (const UserError& error) {
-    throw ErrorInLayer(text(error.what(), "\n  in layer ", running_path(), ", given ", described(x)));
+    throw ErrorInLayer(text(error.what(), "\n  in layer ", running_path(), ", given ", all_described(inputs)));
   }
 }
 
-void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where where) {
+std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std::vector<TensorSpec>& inputs,
+                                                  const CallOptions& options, Where where) {
   struct Built {};  // ends the trace before anything is compiled: only shapes and weights are wanted
-  std::vector<std::int64_t> hints{2};
-  for (const DimSpec& dim : input.dims)
-    if (!dim.size) hints.push_back(32 + static_cast<std::int64_t>(hints.size()));  // all different: no accidental ties
-  // One axis for every unknown size: inside, known sizes are integers and unknown ones symbols.
-  auto run = [&](Tensor unknown) -> Tensor {
-    Shape shape{unknown.dim(0)};
-    int next = 1;
-    for (const DimSpec& dim : input.dims) shape.push_back(dim.size ? Dim(*dim.size) : unknown.dim(next++));
-    call_layer(layer, zeros(shape, dtype), false, where);
+  // A tensor for every unknown size, of which nobody reads an element: inside, known sizes are integers and unknown
+  // ones symbols. Those of one name are one; the others are all different: no accidental ties.
+  std::map<std::string, std::size_t> number_of;
+  std::vector<Tensor> unknown;
+  std::vector<std::vector<std::size_t>> numbers;
+  for (const TensorSpec& input : inputs) {
+    numbers.emplace_back();
+    for (const DimSpec& dim : input.shape.dims) {
+      std::size_t number = unknown.size();
+      if (!dim.size && !dim.name.empty()) number = number_of.try_emplace(dim.name, number).first->second;
+      if (!dim.size && number == unknown.size())
+        unknown.push_back(zeros({unknown.empty() ? 2 : 31 + static_cast<std::int64_t>(unknown.size())}));
+      numbers.back().push_back(number);
+    }
+  }
+  std::vector<TensorSpec> results;
+  auto run = [&](std::vector<Tensor> sizes) -> Tensor {
+    std::map<std::string, Dim> named;
+    for (const auto& [name, number] : number_of) named.emplace(name, sizes[number].dim(0));
+    Tensors given;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      Shape shape;
+      for (std::size_t axis = 0; axis < numbers[i].size(); ++axis) {
+        const DimSpec& dim = inputs[i].shape.dims[axis];
+        shape.push_back(dim.size ? Dim(*dim.size) : sizes[numbers[i][axis]].dim(0));
+      }
+      given.push_back(zeros(shape, inputs[i].dtype));
+    }
+    results.clear();
+    for (const Tensor& result : call_layer(layer, given, {.training = options.training.value_or(false)}, where)) {
+      results.push_back({.dtype = result.defined() ? result.dtype() : DType::f32});
+      for (int axis = 0; result.defined() && axis < result.rank(); ++axis)
+        results.back().shape.dims.push_back(size_promised(result.dim(axis), named));
+    }
     throw Built{};
   };
   // A model made while another function is traced, or inside another layer's call, is no part of it.
@@ -352,16 +466,19 @@ void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where w
   } restored{outer};
   try {
     Function build = function("build(batch)", run, {}, Where{});  // no line of the user's
-    build(zeros(Shape(hints)), where);
+    build(unknown, where);
   } catch (const Built&) {
+    return results;
   } catch (const TraceError&) {
     // It reads values, so it can only run eagerly: its first call builds it.
   } catch (const UserError& error) {
-    std::vector<std::string> sizes{"batch"};
-    for (const DimSpec& dim : input.dims) sizes.push_back(dim.size ? text(*dim.size) : "?");
-    throw UserError(text(error.what(), "\n  the model's Input gives ", dtype, "[", joined(sizes, ","),
-                         "]; another type is keras::Input({…}, {.dtype = ", is_integer(dtype) ? "f32" : "i64", "})"));
+    std::vector<std::string> types;
+    for (const TensorSpec& input : inputs) types.push_back(input.str());
+    throw UserError(text(error.what(), "\n  the model's Input gives ", joined(types, ", "),
+                         "; another type is keras::Input({…}, {.dtype = ", is_integer(inputs[0].dtype) ? "f32" : "i64",
+                         "})"));
   }
+  return std::nullopt;
 }
 
 /// Lists what each layer holds.
@@ -435,7 +552,15 @@ CustomLayer& Layer::layer_body(const char* asked, Where where) const {
 
 Tensor Layer::operator()(const Tensor& x, CallOptions options, Where where) const {
   std::shared_ptr<inside::Body> alive = body_;  // call() might assign to the handle it was called through
-  return call_layer(layer_body("call", where), x, options.training, where);
+  return call_layer(layer_body("call", where), {x}, options, where)[0];
+}
+Tensor Layer::operator()(const Tensors& inputs, CallOptions options, Where where) const {
+  std::shared_ptr<inside::Body> alive = body_;
+  return call_layer(layer_body("call", where), inputs, options, where)[0];
+}
+Tensors Layer::call_many(const Tensors& inputs, CallOptions options, Where where) const {
+  std::shared_ptr<inside::Body> alive = body_;
+  return call_layer(layer_body("call", where), inputs, options, where);
 }
 
 const std::string& Layer::name(Where where) const { return layer_body("name", where).name(); }

@@ -19,15 +19,34 @@
 
 namespace stet::keras {
 
+/// What goes into a layer, or comes out of it, where that is more than one tensor. An undefined one is left out.
+using Tensors = std::vector<Tensor>;
+
 /// What a layer knows about the call it is in.
 struct Context {
   bool training = false;
   Where where = {};  // the line that called the layer
+  /// By input, the mask that came along with it: bool [batch, steps], false where a step does not count; undefined: all
+  /// of them count.
+  Tensors masks = {};
+  Tensor mask(std::size_t input = 0) const {
+    asked_for_mask = true;
+    return input < masks.size() ? masks[input] : Tensor();
+  }
+  mutable bool asked_for_mask = false;
 };
 struct CallOptions {
   /// Without one: as the layer is called in whose call() this is; outside of layers, inference.
   std::optional<bool> training = {};
+  Tensor mask = {};  // instead of the one that the first input brings along
 };
+
+/// The mask that a tensor brings along; undefined: none. Layers make masks and pass them on, ops drop them.
+STET_API Tensor mask_of(const Tensor& x);
+/// The same elements with a mask.
+STET_API Tensor with_mask(const Tensor& x, const Tensor& mask, Where where = Where::here());
+
+class KerasTensor;  // functional.h: a tensor that does not exist yet
 
 struct WeightOptions {
   Initializer initializer = {};  // none: "glorot_uniform" for floating types, "zeros" for others
@@ -66,8 +85,19 @@ class STET_API CustomLayer : public inside::Body {
   /// Runs once, at the first call, with the shape of its input: the place to add weights. Inside a trace sizes are
   /// symbols; what a weight's shape uses of them is pinned.
   virtual void build(const Shape& input);
-  virtual Tensor call(const Tensor& x, const Context& context) = 0;
+  /// What it gives for a tensor. One of this and call_many is written.
+  virtual Tensor call(const Tensor& x, const Context& context);
   virtual void visit_members(MemberVisitor&) {}
+
+  /// The same for layers that take several tensors, or give several: queries and values, a sequence and its states.
+  virtual void build_many(const std::vector<Shape>& inputs);
+  virtual Tensors call_many(const Tensors& inputs, const Context& context);
+
+  /// What holds of elements one by one holds of what it gives: the mask of its input is passed on.
+  virtual bool supports_masking() const { return false; }
+  /// By result, its mask, from the inputs and their masks; fewer: the others have none. By default that of the first
+  /// input, if it supports masking. A result that brings a mask along keeps it.
+  virtual Tensors compute_mask(const Tensors& inputs, const Tensors& masks);
 
   const std::string& name() const;
   std::string class_name() const;
@@ -119,6 +149,20 @@ class STET_API Layer {
 
   /// Runs the layer; a fork scope while a function is traced. Floating inputs are cast to the layer's type.
   Tensor operator()(const Tensor& x, CallOptions options = {}, Where where = Where::here()) const;
+  /// A layer of several tensors: the first that it gives.
+  Tensor operator()(const Tensors& inputs, CallOptions options = {}, Where where = Where::here()) const;
+  /// All that it gives.
+  Tensors call_many(const Tensors& inputs, CallOptions options = {}, Where where = Where::here()) const;
+
+  /// On tensors that do not exist yet: what it would give, as a part of a keras::Model that is made of them.
+  KerasTensor operator()(const KerasTensor& x, CallOptions options = {}, Where where = Where::here()) const;
+  KerasTensor operator()(const std::vector<KerasTensor>& inputs, CallOptions options = {},
+                         Where where = Where::here()) const;
+  std::vector<KerasTensor> call_many(const std::vector<KerasTensor>& inputs, CallOptions options = {},
+                                     Where where = Where::here()) const;
+  /// What it was called on, and gave, in such a model: its only call, or the one with this number.
+  KerasTensor input(int call = -1, Where where = Where::here()) const;
+  KerasTensor output(int call = -1, Where where = Where::here()) const;
 
   bool defined() const { return body_ != nullptr; }
   const std::string& name(Where where = Where::here()) const;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +20,8 @@
 
 namespace stet::keras {
 
+struct SymbolicCall;  // functional.h
+
 struct LayerState {
   /// Ids of Variables: those after `first`, up to `last`.
   struct Made {
@@ -34,6 +37,8 @@ struct LayerState {
   std::optional<std::vector<std::string>> output;     // sizes of the first call's, as summaries show them
   Made constructed, built_with;                       // Variables made by its constructor, and by build()
   bool has_handle = false;                            // its constructor has ended
+  bool told_of_mask = false;                          // that it drops masks
+  std::vector<std::weak_ptr<const SymbolicCall>> symbolic_calls;
   /// build() runs once, on one thread; others that need the layer wait for it. It is user's code: no lock is held.
   std::thread::id builder;  // that runs it now
   std::uint64_t builder_generation = 0;
@@ -42,12 +47,14 @@ struct LayerState {
   std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
 };
 
-/// What Layer's call operator does.
-Tensor call_layer(CustomLayer& layer, const Tensor& x, std::optional<bool> training, Where where);
+/// What Layer's call operators do.
+Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions& options, Where where);
 
-/// Makes the weights and notes output shapes by tracing the layer on an input of this shape, axis 0 in front; nothing
-/// is computed. A layer that cannot be traced is left as it is: it is built by its first call.
-void build_from(CustomLayer& layer, const ShapeSpec& input, DType dtype, Where where);
+/// Makes the weights, notes output shapes and gives the types of the results, by tracing the layer on inputs of these
+/// types, axis 0 the batch; nothing is computed. A layer that cannot be traced is left as it is, to be built by its
+/// first call, and nothing is given.
+std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std::vector<TensorSpec>& inputs,
+                                                  const CallOptions& options, Where where);
 
 /// While it lives, layers called on this thread are those of `layer`; or, without one, nobody's: what a loss or a
 /// metric calls is no part of the model that is trained.

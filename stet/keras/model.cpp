@@ -5,6 +5,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/tape.h"
+#include "stet/keras/functional_body.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/training.h"
@@ -120,7 +121,7 @@ std::vector<Variable> CustomModel::trainable_variables() const {
 }
 
 Tensor CustomModel::predict_on(const Tensor& x, CallOptions options) const {
-  return call_layer(const_cast<CustomModel&>(*this), x, options.training, CallingLine::now());
+  return call_layer(const_cast<CustomModel&>(*this), {x}, options, CallingLine::now())[0];
 }
 
 Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const {
@@ -209,6 +210,50 @@ std::vector<Layer> Model::layers(Where where) const {
   for (const Layer& layer : inventory(model_body("layers", where)).layers)
     if (!dynamic_cast<InputLayerBody*>(layer.body().get())) out.push_back(layer);
   return out;
+}
+
+Model::Model(const std::vector<KerasTensor>& inputs, const std::vector<KerasTensor>& outputs, ModelOptions options,
+             Where where)
+    : Layer(std::make_shared<FunctionalBody>(inputs, outputs, std::move(options.name), where)) {
+  auto& body = static_cast<FunctionalBody&>(*this->body());
+  std::vector<TensorSpec> types;
+  for (const KerasTensor& input : inputs) types.push_back(input.spec(where));
+  build_from(body, types, {}, where);
+}
+Model::Model(const KerasTensor& input, const KerasTensor& output, ModelOptions options, Where where)
+    : Model(std::vector<KerasTensor>{input}, std::vector<KerasTensor>{output}, std::move(options), where) {}
+
+Layer Model::get_layer(const std::string& name, Where where) const {
+  std::vector<std::string> names;
+  for (const Layer& layer : layers(where)) {
+    if (layer.name() == name) return layer;
+    names.push_back(layer.name());
+  }
+  throw UserError(
+      error_text(text("get_layer: ", model_body("get_layer", where).description(), " has no layer '", name, "'"), where,
+                 text("it has ", joined(names, ", "))));
+}
+Layer Model::get_layer(int number, Where where) const {
+  std::vector<Layer> all = layers(where);
+  const auto count = static_cast<int>(all.size());
+  if (number < -count || number >= count)
+    throw UserError(error_text(text("get_layer: there is no layer ", number, " among ", count), where,
+                               "they are counted from 0, or from -1 at the end"));
+  return all[static_cast<std::size_t>(number < 0 ? number + count : number)];
+}
+
+namespace {
+FunctionalBody& functional_body(CustomModel& model, const char* asked, Where where) {
+  if (auto* body = dynamic_cast<FunctionalBody*>(&model)) return *body;
+  throw UserError(error_text(text(asked, ": ", model.description(), " was not made of KerasTensors"), where,
+                             "keras::Model(inputs, outputs) has them"));
+}
+}  // namespace
+std::vector<KerasTensor> Model::inputs(Where where) const {
+  return functional_body(model_body("inputs", where), "inputs", where).inputs();
+}
+std::vector<KerasTensor> Model::outputs(Where where) const {
+  return functional_body(model_body("outputs", where), "outputs", where).outputs();
 }
 
 namespace {

@@ -12,6 +12,7 @@
 
 #include "stet/core/function.h"
 #include "stet/keras/data.h"
+#include "stet/keras/functional.h"
 #include "stet/keras/history.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/loss.h"
@@ -59,6 +60,10 @@ struct PredictOptions {
   std::int64_t steps = 0;
 };
 
+struct ModelOptions {
+  std::string name = {};
+};
+
 struct Training;
 
 /// Subclass it to write a model; override the steps to train in another way.
@@ -74,6 +79,8 @@ class STET_API CustomModel : public CustomLayer {
   virtual Logs train_step(const Batch& batch);
   virtual Logs test_step(const Batch& batch);
   virtual Tensor predict_step(const Batch& batch);
+  /// Its results bring their own masks.
+  Tensors compute_mask(const Tensors&, const Tensors&) override { return {}; }
 
   Training& training() const { return *training_; }
 
@@ -109,6 +116,11 @@ class STET_API Model : public Layer {
   Model(std::shared_ptr<T> body) : Layer(std::move(body)) {}
   template <ModelBody T>
   Model(T& body) = delete;
+  /// The layers between tensors that do not exist yet: those that the outputs need, from the inputs on. An input is a
+  /// keras::Input, or what some layer gives.
+  Model(const KerasTensor& input, const KerasTensor& output, ModelOptions options = {}, Where where = Where::here());
+  Model(const std::vector<KerasTensor>& inputs, const std::vector<KerasTensor>& outputs, ModelOptions options = {},
+        Where where = Where::here());
 
   /// Sets how it is trained. Steps traced before are forgotten; weights stay.
   void compile(CompileOptions options, Where where = Where::here()) const;
@@ -128,6 +140,12 @@ class STET_API Model : public Layer {
   Optimizer optimizer(Where where = Where::here()) const;
   /// The layers it is made of, in order.
   std::vector<Layer> layers(Where where = Where::here()) const;
+  /// One of them, by its name or its number.
+  Layer get_layer(const std::string& name, Where where = Where::here()) const;
+  Layer get_layer(int number, Where where = Where::here()) const;
+  /// What a model that was made of KerasTensors takes and gives (UserError for others).
+  std::vector<KerasTensor> inputs(Where where = Where::here()) const;
+  std::vector<KerasTensor> outputs(Where where = Where::here()) const;
 
   /// The traced steps, to ask trace_count() and explain(); a UserError before they have run.
   FunctionBase train_function(Where where = Where::here()) const;

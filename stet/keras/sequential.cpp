@@ -14,9 +14,13 @@ class SequentialBody : public CustomModel {
  public:
   explicit SequentialBody(std::string name) : CustomModel(std::move(name)) {}
 
-  Tensor call(const Tensor& x, const Context& context) override {
-    Tensor out = x;
-    for (const Layer& layer : layers()) out = layer(out, {.training = context.training}, context.where);
+  Tensors call_many(const Tensors& inputs, const Context& context) override {
+    Tensors out = inputs;
+    CallOptions options{.training = context.training, .mask = context.mask()};
+    for (const Layer& layer : layers()) {
+      out = layer.call_many(out, options, context.where);
+      options.mask = {};
+    }
     return out;
   }
   void visit_members(MemberVisitor& visitor) override {
@@ -56,8 +60,7 @@ void SequentialBody::check(const Layer& layer, Where where) const {
 void build_if_known(SequentialBody& body, Where where) {
   std::vector<Layer> layers = body.layers();
   if (layers.size() < 2) return;
-  if (auto* input = dynamic_cast<InputLayerBody*>(layers[0].body().get()))
-    build_from(body, input->shape, input->dtype, where);
+  if (auto* input = dynamic_cast<InputLayerBody*>(layers[0].body().get())) build_from(body, {input->type()}, {}, where);
 }
 
 }  // namespace
