@@ -1,4 +1,6 @@
 // Beam search over a table of word pairs: the best sentences of at most `length` words that end with word 0.
+#include <algorithm>
+
 #include "algorithms.h"
 
 namespace stet {
@@ -99,9 +101,8 @@ TEST(AlgorithmsBeam, TheSentencesAreThoseOfThePlainOne) {
         Language language = language_of(vocabulary, length);
         Tensor pairs = shaped(language.pairs, {vocabulary, vocabulary}),
                bonus = shaped(language.bonus, {length, vocabulary});
-        std::vector<Sentence> plain =
-            plain_beam_search(language.pairs, language.bonus, static_cast<std::size_t>(vocabulary),
-                              static_cast<std::size_t>(width));
+        std::vector<Sentence> plain = plain_beam_search(
+            language.pairs, language.bonus, static_cast<std::size_t>(vocabulary), static_cast<std::size_t>(width));
         ASSERT_EQ(plain.size(), static_cast<std::size_t>(width));
         Integers words;
         Reals scores;

@@ -36,7 +36,8 @@ Bodies move(const Tensor& mass, Bodies b) {
 }
 
 Bodies simulate(Tensor mass, Bodies start, Dim steps, LoopOptions options = {}) {
-  return for_loop(steps, [&](Bodies b) { return move(mass, b); }, start, options);
+  return for_loop(
+      steps, [&](Bodies b) { return move(mass, b); }, start, options);
 }
 
 struct PlainBodies {
@@ -67,8 +68,8 @@ double plain_potential(const Reals& mass, const Reals& x) {
   double out = 0;
   for (std::size_t i = 0; i < mass.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      out -= mass[i] * mass[j] /
-             std::hypot(x[3 * i] - x[3 * j], x[3 * i + 1] - x[3 * j + 1], x[3 * i + 2] - x[3 * j + 2]);
+      out -=
+          mass[i] * mass[j] / std::hypot(x[3 * i] - x[3 * j], x[3 * i + 1] - x[3 * j + 1], x[3 * i + 2] - x[3 * j + 2]);
   return out;
 }
 
@@ -144,9 +145,8 @@ TEST(AlgorithmsBodies, GradientsOfEnergiesGoThroughAThousandSteps) {
         at);
     auto check = [&](const Slopes& got, const char* what) {
       const auto& [at_end, by_start, whole] = got;
-      expect_close(at_end,
-                   {plain_potential(problem.mass, plain_simulate(problem.mass, problem.start, 1000).position)}, 1e-11,
-                   what);
+      expect_close(at_end, {plain_potential(problem.mass, plain_simulate(problem.mass, problem.start, 1000).position)},
+                   1e-11, what);
       expect_close(concat({ravel(by_start.position), ravel(by_start.velocity)}), expected, 1e-8, what);
       // The energy at the end is that at the beginning, but for what steps of this length lose.
       GradientTape tape;

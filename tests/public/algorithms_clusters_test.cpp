@@ -1,4 +1,6 @@
 // k-means: Lloyd's algorithm, until no point changes its cluster.
+#include <algorithm>
+
 #include "algorithms.h"
 
 namespace stet {
@@ -11,17 +13,16 @@ struct Clusters {
 
 /// Points [n, d], first centers [k, d]. A cluster without points stays where it is.
 Clusters k_means(Tensor points, Tensor centers) {
-  return while_loop(
-      [](Clusters now) { return now.changed; },
-      [&](Clusters now) {
-        Tensor distances = sum(square(expand_dims(points, 1) - now.centers), 2);
-        Tensor nearest = argmin(distances, 1);
-        Tensor members = expand_dims(bincount(nearest, centers.dim(0)), 1);
-        Tensor means = segment_mean(points, nearest, centers.dim(0));
-        return Clusters{where(members > 0, means, now.centers), nearest, any(nearest != now.assignments),
-                        now.turns + 1};
-      },
-      Clusters{centers, full({points.dim(0)}, -1, i64), tensor(true), tensor(0)});
+  return while_loop([](Clusters now) { return now.changed; },
+                    [&](Clusters now) {
+                      Tensor distances = sum(square(expand_dims(points, 1) - now.centers), 2);
+                      Tensor nearest = argmin(distances, 1);
+                      Tensor members = expand_dims(bincount(nearest, centers.dim(0)), 1);
+                      Tensor means = segment_mean(points, nearest, centers.dim(0));
+                      return Clusters{where(members > 0, means, now.centers), nearest, any(nearest != now.assignments),
+                                      now.turns + 1};
+                    },
+                    Clusters{centers, full({points.dim(0)}, -1, i64), tensor(true), tensor(0)});
 }
 
 struct PlainClusters {

@@ -1,5 +1,7 @@
 // A particle filter: a scan that draws, weighs and resamples. A linear model with normal noise has an exact filter,
 // Kalman's, to be compared with.
+#include <numbers>
+
 #include "algorithms.h"
 
 namespace stet {
@@ -25,7 +27,7 @@ Estimates particle_filter(const random::Generator& generator, Tensor seen, Dim c
         Tensor average = sum(weights * moved), variance = sum(weights * square(moved - average));
         Tensor sample = (places + generator.uniform({}, 0, 1, {.dtype = dtype})) / count;
         Tensor chosen = minimum(searchsorted(cumsum(weights), sample), count - 1);
-        Tensor more = logsumexp(fit) - log(count * std::sqrt(2 * M_PI) * blur);
+        Tensor more = logsumexp(fit) - log(count * std::sqrt(2 * std::numbers::pi) * blur);
         return std::pair(std::pair(gather(moved, chosen), log_likelihood + more), std::pair(average, variance));
       },
       std::pair(generator.normal({count}, 0, 1, {.dtype = dtype}), zeros({}, dtype)), seen);
@@ -43,7 +45,7 @@ Kalman kalman_filter(const Reals& seen) {
     mean *= memory;
     variance = memory * memory * variance + drift * drift;
     const double spread = variance + blur * blur;
-    out.log_likelihood -= ((y - mean) * (y - mean) / spread + std::log(2 * M_PI * spread)) / 2;
+    out.log_likelihood -= ((y - mean) * (y - mean) / spread + std::log(2 * std::numbers::pi * spread)) / 2;
     const double gain = variance / spread;
     mean += gain * (y - mean);
     variance *= 1 - gain;

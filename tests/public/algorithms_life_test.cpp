@@ -24,7 +24,8 @@ Tensor next_by_convolution(Tensor alive) {
 
 template <class Next, class Count>
 Tensor generations(Next next, Tensor board, Count count) {
-  return for_loop(count, [&](Tensor now) { return next(now); }, board);
+  return for_loop(
+      count, [&](Tensor now) { return next(now); }, board);
 }
 
 Integers plain_life(Integers board, std::int64_t height, std::int64_t width, std::int64_t count) {
@@ -36,7 +37,8 @@ Integers plain_life(Integers board, std::int64_t height, std::int64_t width, std
         for (std::int64_t dy : {-1, 0, 1})
           for (std::int64_t dx : {-1, 0, 1})
             if (dy != 0 || dx != 0)
-              neighbours += board[static_cast<std::size_t>((y + dy + height) % height * width + (x + dx + width) % width)];
+              neighbours +=
+                  board[static_cast<std::size_t>((y + dy + height) % height * width + (x + dx + width) % width)];
         const auto here = static_cast<std::size_t>(y * width + x);
         next[here] = neighbours == 3 || (neighbours == 2 && board[here] == 1);
       }
@@ -71,8 +73,8 @@ TEST(AlgorithmsLife, GenerationsAreThoseOfThePlainOne) {
 
 /// A glider is itself after four generations, one cell further down and to the right; round the torus it comes back.
 TEST(AlgorithmsLife, AGliderReturns) {
-  Function life = function("life(board, count)",
-                           [](Tensor board, Dim count) { return generations(next_by_roll, board, count); });
+  Function life =
+      function("life(board, count)", [](Tensor board, Dim count) { return generations(next_by_roll, board, count); });
   for (std::int64_t size : {6, 9}) {
     Tensor glider = tensor({{0, 1, 0}, {0, 0, 1}, {1, 1, 1}}) == 1;
     Tensor board = pad(glider, {{1, size - 4}, {0, size - 3}});
@@ -86,13 +88,13 @@ TEST(AlgorithmsLife, AGliderReturns) {
 /// Until a generation is like the one before, or a hundred have passed: a while_loop that compares booleans.
 TEST(AlgorithmsLife, UntilNothingChanges) {
   auto settle = [](Tensor board) {
-    auto [last, changed, turns] = while_loop(
-        [](Tensor, Tensor changed, Tensor turns) { return changed && turns < 100; },
-        [](Tensor now, Tensor, Tensor turns) {
-          Tensor next = next_by_roll(now);
-          return std::tuple(next, ~array_equal(next, now), turns + 1);
-        },
-        std::tuple(board, tensor(true), tensor(0)));
+    auto [last, changed, turns] =
+        while_loop([](Tensor, Tensor changed, Tensor turns) { return changed && turns < 100; },
+                   [](Tensor now, Tensor, Tensor turns) {
+                     Tensor next = next_by_roll(now);
+                     return std::tuple(next, ~array_equal(next, now), turns + 1);
+                   },
+                   std::tuple(board, tensor(true), tensor(0)));
     return std::pair(last, turns);
   };
   Function traced = function("settle(board)", settle);

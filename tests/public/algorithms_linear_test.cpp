@@ -13,16 +13,15 @@ struct Descent {
 template <class Map>
 Descent conjugate_gradients(Map apply, Tensor b, double tolerance, LoopOptions options = {}) {
   Tensor enough = tolerance * tolerance * sum(b * b);
-  return while_loop(
-      [&](Descent now) { return now.square > enough; },
-      [&](Descent now) {
-        Tensor image = apply(now.direction);
-        Tensor step = now.square / sum(now.direction * image);
-        Tensor residual = now.residual - step * image, square = sum(residual * residual);
-        return Descent{now.x + step * now.direction, residual, residual + square / now.square * now.direction, square,
-                       now.turns + 1};
-      },
-      Descent{zeros_like(b), b, b, sum(b * b), tensor(0)}, options);
+  return while_loop([&](Descent now) { return now.square > enough; },
+                    [&](Descent now) {
+                      Tensor image = apply(now.direction);
+                      Tensor step = now.square / sum(now.direction * image);
+                      Tensor residual = now.residual - step * image, square = sum(residual * residual);
+                      return Descent{now.x + step * now.direction, residual,
+                                     residual + square / now.square * now.direction, square, now.turns + 1};
+                    },
+                    Descent{zeros_like(b), b, b, sum(b * b), tensor(0)}, options);
 }
 
 using Map = std::function<Reals(const Reals&)>;
@@ -64,16 +63,13 @@ Reals positive_matrix(std::int64_t n) {
 Map plain_matrix(const Reals& a, std::int64_t n) {
   return [=](const Reals& x) {
     Reals out;
-    for (std::int64_t i = 0; i < n; ++i)
-      out.push_back(product(Reals(a.begin() + i * n, a.begin() + (i + 1) * n), x));
+    for (std::int64_t i = 0; i < n; ++i) out.push_back(product(Reals(a.begin() + i * n, a.begin() + (i + 1) * n), x));
     return out;
   };
 }
 
 TEST(AlgorithmsLinear, ConjugateGradientsUntilTheResidualIsSmall) {
-  auto solve = [](Tensor a, Tensor b) {
-    return conjugate_gradients([&](Tensor v) { return matmul(a, v); }, b, 1e-10);
-  };
+  auto solve = [](Tensor a, Tensor b) { return conjugate_gradients([&](Tensor v) { return matmul(a, v); }, b, 1e-10); };
   Function traced = function("solve(a, b)", solve);
   for (std::int64_t n : {5, 30, 1, 17}) {
     SCOPED_TRACE(n);
@@ -128,8 +124,8 @@ TEST(AlgorithmsLinear, GradientsThroughTheIterationAreThoseOfTheSolution) {
     std::vector<Tensor> d = tape.gradient(sum(weights * last.x), {a, b});
     return std::tuple(last.x, d[0], d[1]);
   };
-  Function traced = function("slopes(a, b, weights)",
-                             [&](Tensor a, Tensor b, Tensor weights) { return slopes(a, b, weights, {}); });
+  Function traced =
+      function("slopes(a, b, weights)", [&](Tensor a, Tensor b, Tensor weights) { return slopes(a, b, weights, {}); });
   Function saving = function("saving(a, b, weights)", [&](Tensor a, Tensor b, Tensor weights) {
     return slopes(a, b, weights, {.checkpoint_every = 3});
   });

@@ -1,4 +1,5 @@
-// What gradients through long loops take: memory that grows with the number of turns, and with checkpoints like its root.
+// What gradients through long loops take: memory that grows with the number of turns, and with checkpoints like its
+// root.
 #include <stet/stet.h>
 
 #include "algorithms.h"
@@ -30,15 +31,15 @@ struct Run {
 /// The most memory that one call takes beside its arguments; the program was compiled before.
 Run measure(const Turns& loop, std::int64_t turns, std::int64_t checkpoint_every) {
   Network net = network();
-  Function slope = function(
-      "slope(h, turns)",
-      [=](Tensor h, Dim turns) {
-        GradientTape tape;
-        tape.watch(h);
-        std::vector<Tensor> d = tape.gradient(sum(loop(net, h, turns, checkpoint_every)), {h, net.w});
-        return std::pair(d[0], d[1]);
-      },
-      {.audit = Audit::never});  // which may run eagerly too (STET_VERIFY), in the call that is measured
+  Function slope =
+      function("slope(h, turns)",
+               [=](Tensor h, Dim turns) {
+                 GradientTape tape;
+                 tape.watch(h);
+                 std::vector<Tensor> d = tape.gradient(sum(loop(net, h, turns, checkpoint_every)), {h, net.w});
+                 return std::pair(d[0], d[1]);
+               },
+               {.audit = Audit::never});  // which may run eagerly too (STET_VERIFY), in the call that is measured
   Tensor h = full({rows, width}, 0.5f);
   slope(h, 3);
   const std::size_t before = memory_statistics().bytes_in_use;
@@ -96,10 +97,9 @@ TEST(AlgorithmsMemory, ForLoop) {
 TEST(AlgorithmsMemory, WhileLoop) {
   expect_roots(
       [](const Network& net, Tensor h, Dim turns, std::int64_t k) {
-        auto [last, turn] =
-            while_loop([&](Tensor, Tensor turn) { return turn < turns; },
-                       [&](Tensor h, Tensor turn) { return std::tuple(net(h), turn + 1); },
-                       std::tuple(h, tensor(0)), {.checkpoint_every = k});
+        auto [last, turn] = while_loop([&](Tensor, Tensor turn) { return turn < turns; },
+                                       [&](Tensor h, Tensor turn) { return std::tuple(net(h), turn + 1); },
+                                       std::tuple(h, tensor(0)), {.checkpoint_every = k});
         return last;
       },
       6.2);

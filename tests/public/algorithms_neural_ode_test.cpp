@@ -1,5 +1,6 @@
-// A neural ODE: the slope is a network with Variables, integrated with Runge and Kutta's classical steps. Gradients with
-// checkpoints are those without, in the same bits, and those of a plain program; training by them finds a known motion.
+// A neural ODE: the slope is a network with Variables, integrated with Runge and Kutta's classical steps. Gradients
+// with checkpoints are those without, in the same bits, and those of a plain program; training by them finds a known
+// motion.
 #include "algorithms.h"
 
 namespace stet {
@@ -89,7 +90,8 @@ TEST(AlgorithmsNeuralOde, GradientsWithCheckpointsAreThoseWithout) {
         for (std::size_t b = 0; b < static_cast<std::size_t>(batch); ++b) {
           Reals mine;
           for (std::size_t s = 0; s < static_cast<std::size_t>(steps); ++s)
-            for (std::size_t i = 0; i < 2; ++i) mine.push_back(factors[(s * static_cast<std::size_t>(batch) + b) * 2 + i]);
+            for (std::size_t i = 0; i < 2; ++i)
+              mine.push_back(factors[(s * static_cast<std::size_t>(batch) + b) * 2 + i]);
           out += plain_loss(at, {starts[2 * b], starts[2 * b + 1]}, 0.1, static_cast<std::size_t>(steps), mine);
         }
         return out;

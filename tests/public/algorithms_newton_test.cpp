@@ -8,13 +8,13 @@ namespace {
 /// Steps x - J(x) \ f(x) until they are short, at most 50.
 template <class F, class J>
 std::tuple<Tensor, Tensor> newton(F f, J jacobian_at, Tensor x, LoopOptions options = {}) {
-  auto [root, step, turns] = while_loop(
-      [](Tensor, Tensor step, Tensor turns) { return max(abs(step)) > 1e-12 && turns < 50; },
-      [&](Tensor x, Tensor, Tensor turns) {
-        Tensor step = linalg::solve(jacobian_at(x), f(x));
-        return std::tuple(x - step, step, turns + 1);
-      },
-      std::tuple(x, ones_like(x), tensor(0)), options);
+  auto [root, step, turns] =
+      while_loop([](Tensor, Tensor step, Tensor turns) { return max(abs(step)) > 1e-12 && turns < 50; },
+                 [&](Tensor x, Tensor, Tensor turns) {
+                   Tensor step = linalg::solve(jacobian_at(x), f(x));
+                   return std::tuple(x - step, step, turns + 1);
+                 },
+                 std::tuple(x, ones_like(x), tensor(0)), options);
   return {root, turns};
 }
 
@@ -26,8 +26,7 @@ Tensor bratu(const Tensor& x, const Tensor& c) {
 }
 Tensor bratu_jacobian(const Tensor& x, const Tensor& c) {
   Tensor h = 1.0 / (x.dim(0) + 1);
-  return eye(x.dim(0), {.k = 1, .dtype = f64}) + eye(x.dim(0), {.k = -1, .dtype = f64}) +
-         diag(c * h * h * exp(x) - 2);
+  return eye(x.dim(0), {.k = 1, .dtype = f64}) + eye(x.dim(0), {.k = -1, .dtype = f64}) + diag(c * h * h * exp(x) - 2);
 }
 
 struct PlainRoot {
@@ -80,9 +79,8 @@ TEST(AlgorithmsNewton, ASystemOfAnySizeInOneTrace) {
       SCOPED_TRACE(testing::Message() << n << " equations, c = " << c);
       PlainRoot plain = plain_bratu(static_cast<std::size_t>(n), c);
       EXPECT_GE(plain.turns, 4);
-      for (auto& [x, turns] :
-           {first(zeros({n}, f64), tensor(c)), second(zeros({n}, f64), tensor(c)), by_hand(zeros({n}, f64), tensor(c)),
-            by_columns(zeros({n}, f64), tensor(c))}) {
+      for (auto& [x, turns] : {first(zeros({n}, f64), tensor(c)), second(zeros({n}, f64), tensor(c)),
+                               by_hand(zeros({n}, f64), tensor(c)), by_columns(zeros({n}, f64), tensor(c))}) {
         expect_close(x, plain.x, 1e-11);
         EXPECT_EQ(turns.item<int>(), plain.turns);
       }
@@ -96,8 +94,8 @@ TEST(AlgorithmsNewton, TheGradientOfARootIsThatOfTheImplicitFunction) {
   auto slope = [](Tensor start, Tensor c, Tensor weights, LoopOptions options) {
     GradientTape tape;
     tape.watch(c);
-    Tensor x = std::get<0>(newton([&](Tensor x) { return bratu(x, c); },
-                                  [&](Tensor x) { return bratu_jacobian(x, c); }, start, options));
+    Tensor x = std::get<0>(
+        newton([&](Tensor x) { return bratu(x, c); }, [&](Tensor x) { return bratu_jacobian(x, c); }, start, options));
     return std::pair(x, tape.gradient(sum(weights * x), c));
   };
   Function traced = function("slope(start, c, weights)",
@@ -134,7 +132,8 @@ TEST(AlgorithmsNewton, TheGradientOfARootIsThatOfTheImplicitFunction) {
 TEST(AlgorithmsNewton, JacobiansInABodyMayBeDifferentiated) {
   auto root = [](Tensor p) {
     auto f = [&](Tensor v) { return stack({v[0] * v[0] + v[1] * v[1] - p[0] * p[0], v[0] * v[1] - p[1]}); };
-    return std::get<0>(newton(f, [&](Tensor x) { return jacobian(f)(x); }, tensor({2.0, 0.5})));
+    return std::get<0>(newton(
+        f, [&](Tensor x) { return jacobian(f)(x); }, tensor({2.0, 0.5})));
   };
   auto slope = [&](Tensor p) {
     GradientTape outer;

@@ -1,5 +1,7 @@
 // Ordinary differential equations: Dormand and Prince's pair of orders 5 and 4 with steps chosen by its error, written
 // with while_loop and once more in plain C++; and a neural ODE with fixed steps, with checkpoints and without.
+#include <algorithm>
+
 #include "algorithms.h"
 
 namespace stet {
@@ -14,8 +16,7 @@ constexpr double table[7][6] = {{},
                                 {19372. / 6561, -25360. / 2187, 64448. / 6561, -212. / 729},
                                 {9017. / 3168, -355. / 33, 46732. / 5247, 49. / 176, -5103. / 18656},
                                 {35. / 384, 0, 500. / 1113, 125. / 192, -2187. / 6784, 11. / 84}};
-constexpr double error_weights[7] = {71. / 57600,      0,          -71. / 16695, 71. / 1920,
-                                     -17253. / 339200, 22. / 525., -1. / 40};
+constexpr double error_weights[7] = {71. / 57600, 0, -71. / 16695, 71. / 1920, -17253. / 339200, 22. / 525., -1. / 40};
 
 struct Integration {
   Tensor time, step, state, accepted, rejected;
@@ -25,28 +26,27 @@ struct Integration {
 /// From 0 to `end`, with local errors of about `tolerance`.
 template <class F>
 Integration integrate(F f, Tensor start, Tensor end, double tolerance, LoopOptions options = {}) {
-  return while_loop(
-      [&](Integration now) { return now.time < end; },
-      [&](Integration now) {
-        Tensor h = minimum(now.step, end - now.time);
-        std::vector<Tensor> slopes;
-        Tensor next = now.state;
-        for (int stage = 0; stage < 7; ++stage) {
-          next = now.state;
-          for (int i = 0; i < stage; ++i)
-            if (table[stage][i] != 0) next += h * table[stage][i] * slopes[i];
-          slopes.push_back(f(now.time + nodes[stage] * h, next));
-        }
-        Tensor error = zeros_like(next);
-        for (int i = 0; i < 7; ++i) error += h * error_weights[i] * slopes[i];
-        Tensor scale = tolerance * (1 + maximum(abs(now.state), abs(next)));
-        Tensor ratio = max(abs(error / scale));
-        Tensor fits = ratio <= 1;
-        Tensor factor = clip(0.9 * pow(ratio, -0.2), 0.2, 5);
-        return Integration{where(fits, now.time + h, now.time), h * factor, where(fits, next, now.state),
-                           now.accepted + cast(fits, i64), now.rejected + cast(~fits, i64)};
-      },
-      Integration{zeros({}, f64), full({}, 0.5, f64), start, zeros({}, i64), zeros({}, i64)}, options);
+  return while_loop([&](Integration now) { return now.time < end; },
+                    [&](Integration now) {
+                      Tensor h = minimum(now.step, end - now.time);
+                      std::vector<Tensor> slopes;
+                      Tensor next = now.state;
+                      for (int stage = 0; stage < 7; ++stage) {
+                        next = now.state;
+                        for (int i = 0; i < stage; ++i)
+                          if (table[stage][i] != 0) next += h * table[stage][i] * slopes[i];
+                        slopes.push_back(f(now.time + nodes[stage] * h, next));
+                      }
+                      Tensor error = zeros_like(next);
+                      for (int i = 0; i < 7; ++i) error += h * error_weights[i] * slopes[i];
+                      Tensor scale = tolerance * (1 + maximum(abs(now.state), abs(next)));
+                      Tensor ratio = max(abs(error / scale));
+                      Tensor fits = ratio <= 1;
+                      Tensor factor = clip(0.9 * pow(ratio, -0.2), 0.2, 5);
+                      return Integration{where(fits, now.time + h, now.time), h * factor, where(fits, next, now.state),
+                                         now.accepted + cast(fits, i64), now.rejected + cast(~fits, i64)};
+                    },
+                    Integration{zeros({}, f64), full({}, 0.5, f64), start, zeros({}, i64), zeros({}, i64)}, options);
 }
 
 struct PlainIntegration {
@@ -73,8 +73,8 @@ PlainIntegration plain_integrate(const std::function<Reals(double, const Reals&)
     for (std::size_t j = 0; j < n; ++j) {
       double error = 0;
       for (int i = 0; i < 7; ++i) error += h * error_weights[i] * slopes[static_cast<std::size_t>(i)][j];
-      ratio = std::max(ratio,
-                       std::abs(error / (tolerance * (1 + std::max(std::abs(now.state[j]), std::abs(next[j]))))));
+      ratio =
+          std::max(ratio, std::abs(error / (tolerance * (1 + std::max(std::abs(now.state[j]), std::abs(next[j]))))));
     }
     now.step = h * std::clamp(0.9 * std::pow(ratio, -0.2), 0.2, 5.);
     if (ratio <= 1) {
@@ -151,8 +151,8 @@ TEST(AlgorithmsOde, GradientsGoThroughAdaptiveSteps) {
     return std::tuple(last, d[0], d[1]);
   };
   Function traced = function("derivatives(mu, start)", [&](Tensor mu, Tensor s) { return derivatives(mu, s, {}); });
-  Function saving = function("saving(mu, start)",
-                             [&](Tensor mu, Tensor s) { return derivatives(mu, s, {.checkpoint_every = 5}); });
+  Function saving =
+      function("saving(mu, start)", [&](Tensor mu, Tensor s) { return derivatives(mu, s, {.checkpoint_every = 5}); });
   for (double mu : {0.5, 3.0}) {
     SCOPED_TRACE(mu);
     auto plain = [](const Reals& x) {

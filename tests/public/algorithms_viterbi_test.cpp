@@ -1,5 +1,7 @@
 // Hidden Markov models: Viterbi's path by a scan forward and one back over its pointers; the likelihood of all paths by
 // a scan, whose gradient is what forward and backward passes compute by hand.
+#include <algorithm>
+
 #include "algorithms.h"
 
 namespace stet {
@@ -155,7 +157,8 @@ TEST(AlgorithmsViterbi, TheGradientOfTheLikelihoodIsWhatForwardAndBackwardPasses
   auto posterior = [](Tensor start, Tensor moves, Tensor seen) {
     GradientTape tape;
     tape.watch(seen);
-    return tape.gradient(log_likelihood(start, moves, seen), seen);
+    Tensor all = log_likelihood(start, moves, seen);
+    return std::pair(tape.gradient(all, seen), all);
   };
   Function traced = function("posterior(start, moves, seen)", posterior);
   for (std::int64_t time : {6, 1, 25}) {
@@ -179,8 +182,11 @@ TEST(AlgorithmsViterbi, TheGradientOfTheLikelihoodIsWhatForwardAndBackwardPasses
     const double total = forward[(length - 1) * k] + forward[(length - 1) * k + 1] + forward[(length - 1) * k + 2];
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = forward[i] * backward[i] / total;
     Tensor start = tensor(model.start), moves = shaped(model.moves, {3, 3}), shown = shaped(seen, {time, 3});
-    expect_close(posterior(start, moves, shown), expected, 1e-12, "eager");
-    expect_close(traced(start, moves, shown), expected, 1e-12, "traced");
+    for (bool eager : {true, false}) {
+      auto [states, all] = eager ? posterior(start, moves, shown) : traced(start, moves, shown);
+      expect_close(states, expected, 1e-12, "probabilities");
+      expect_close(all, {std::log(total)}, 1e-12, "likelihood");
+    }
   }
   EXPECT_EQ(traced.trace_count(), 1) << traced.explain();
 }
