@@ -14,7 +14,7 @@ set(STET_PUBLIC_HEADERS
     stet/data/idx.h stet/data/element.h stet/data/dataset.h
     stet/keras/keras.h stet/keras/activation.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h
     stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h stet/keras/initializer.h stet/keras/input.h stet/keras/layer.h
-    stet/keras/loss.h stet/keras/members.h stet/keras/metric.h stet/keras/model.h stet/keras/optimizer.h
+    stet/keras/loss.h stet/keras/members.h stet/keras/metric.h stet/keras/model.h stet/keras/optimizer.h stet/keras/policy.h
     stet/keras/sequential.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)

@@ -226,6 +226,7 @@ class RecordedBackward {
     for (std::size_t v = 0; v < values.size(); ++v) {
       PlaceholderAttributes attributes{values[v].dtype(), values[v].shape(), static_cast<int>(v)};
       placeholders_.push_back(trace.record(gradient_placeholder_row, {}, view_of(attributes), where));
+      note_made(placeholders_.back());
     }
     const std::map<std::uint64_t, ValueId> held = variables_held();
     Leaves given = trace.run_scope(
@@ -477,9 +478,15 @@ struct Beginning {
   std::uint64_t ambient_number;
 };
 
-/// The gradients by the leaves' tensors and then the Variables, the function run again under a tape.
-std::vector<Tensor> gradients_again(const Leaves& leaves, const std::vector<std::uint64_t>& variables,
-                                    const inside::HostBody& f, const std::vector<Tensor>& ds) {
+/// What a function uses that is no argument, and that gradients may be asked for.
+struct UsedFromOutside {
+  std::vector<std::uint64_t> variables;
+  std::vector<Tensor> captured;
+};
+
+/// The gradients by the leaves' tensors and then by what is used from outside, the function run again under a tape.
+std::vector<Tensor> gradients_again(const Leaves& leaves, const UsedFromOutside& used, const inside::HostBody& f,
+                                    const std::vector<Tensor>& ds) {
   GradientTape tape({.watch_variables = false});
   Leaves again = leaves;
   std::vector<TapeSource> sources;
@@ -493,9 +500,13 @@ std::vector<Tensor> gradients_again(const Leaves& leaves, const std::vector<std:
     if (is_floating(leaf.value.dtype())) tape.watch(leaf.value);
     sources.push_back({identity_of(*leaf.value.node()), 0});
   }
-  for (std::uint64_t variable : variables) {
+  for (std::uint64_t variable : used.variables) {
     tape.state().variables.insert(variable);
     sources.push_back({0, variable});
+  }
+  for (const Tensor& captured : used.captured) {
+    tape.watch(captured);
+    sources.push_back({identity_of(*captured.node()), 0});
   }
   std::vector<Tensor> values = floating_of(f(again));
   GradientTape::State& state = tape.state();
@@ -504,22 +515,47 @@ std::vector<Tensor> gradients_again(const Leaves& leaves, const std::vector<std:
   Accumulator gradients;
   for (std::size_t v = 0; v < values.size(); ++v)
     if (state.tracks(values[v])) gradients.add(identity_of(*values[v].node()), ds[v]);
-  return walk_back(state, sources, gradients, !trace_in_progress());
+  std::vector<Tensor> out = walk_back(state, sources, gradients, !trace_in_progress());
+  // Used, if not on this side of a decision.
+  if (current_trace())
+    for (std::size_t i = 0; i < used.captured.size(); ++i)
+      if (Tensor& d = out[out.size() - used.captured.size() + i]; !d.defined()) d = zeros_like(used.captured[i]);
+  return out;
 }
 
-/// The Variables that were read, beside those among the leaves; and readings of them, which the tapes see.
-std::vector<std::uint64_t> variables_read(const std::vector<GradientTape::State::Reading>& readings,
-                                          const Leaves& leaves, std::vector<Tensor>& arguments) {
+/// What the function used beside its arguments.
+UsedFromOutside used_from_outside(ReadingNotes& notes, const Leaves& value, const Leaves& leaves,
+                                  const std::vector<Tensor>& arguments) {
+  for (const Leaf& leaf : value)
+    if (leaf.kind == Leaf::tensor) notes.note_use(leaf.value);
   std::set<std::uint64_t> known;
   for (const Leaf& leaf : leaves)
     if (leaf.kind == Leaf::variable) known.insert(leaf.state.id());
-  std::vector<std::uint64_t> out;
-  for (const GradientTape::State::Reading& reading : readings) {
-    if (!known.insert(reading.variable).second) continue;
-    out.push_back(reading.variable);
-    arguments.push_back(reading_of(reading.value, reading.variable, reading.trainable));
-  }
+  UsedFromOutside out;
+  for (const GradientTape::State::Reading& reading : notes.readings())
+    if (known.insert(reading.variable).second) out.variables.push_back(reading.variable);
+  std::set<std::uint64_t> own;
+  for (const Tensor& argument : arguments) own.insert(identity_of(*argument.node()));
+  for (const Tensor& tensor : notes.uses())
+    if (own.insert(identity_of(*tensor.node())).second) out.captured.push_back(tensor);
+  // Whichever side of a decision was run first.
+  std::stable_sort(out.captured.begin(), out.captured.end(), [](const Tensor& a, const Tensor& b) {
+    const auto &x = a.node()->traced, &y = b.node()->traced;
+    return x && (!y || x->id < y->id);
+  });
   return out;
+}
+
+/// Readings of the Variables, which the tapes see, and the captured tensors, as further arguments.
+void add_arguments(const UsedFromOutside& used, const std::vector<GradientTape::State::Reading>& readings,
+                   std::vector<Tensor>& arguments) {
+  for (std::uint64_t variable : used.variables)
+    for (const GradientTape::State::Reading& reading : readings)
+      if (reading.variable == variable) {
+        arguments.push_back(reading_of(reading.value, reading.variable, reading.trainable));
+        break;
+      }
+  arguments.insert(arguments.end(), used.captured.begin(), used.captured.end());
 }
 
 Leaves recomputed_eagerly(const Leaves& leaves, const inside::HostBody& f, Where where) {
@@ -527,22 +563,24 @@ Leaves recomputed_eagerly(const Leaves& leaves, const inside::HostBody& f, Where
   beginning->ambient_number = ambient();
   std::vector<Tensor> arguments = argument_tensors(leaves);
   std::erase_if(arguments, [](const Tensor& t) { return !t.defined(); });
+  UsedFromOutside used;
   std::vector<GradientTape::State::Reading> readings;
   Leaves value = [&] {
     ReadingNotes reads;
     VariableNotes notes;
     Leaves out = f(leaves);
     beginning->variables = notes.first();
+    used = used_from_outside(reads, out, leaves, arguments);
     readings = reads.readings();
     return out;
   }();
-  std::vector<std::uint64_t> variables = variables_read(readings, leaves, arguments);
+  add_arguments(used, readings, arguments);
   readings.clear();
   auto backward = [=](const std::vector<Tensor>& ds) {
     AmbientScope as_then(beginning->ambient_number);
     VariableOverlay apart;
     for (const auto& [variable, held] : beginning->variables) apart.show(variable, held);
-    return gradients_again(leaves, variables, f, ds);
+    return gradients_again(leaves, used, f, ds);
   };
   return with_floating(value, attached_values(floating_of(value), arguments, backward, where));
 }
@@ -582,14 +620,16 @@ Leaves recomputed_in_trace(Trace& trace, const Leaves& leaves, const inside::Hos
   std::vector<Tensor> arguments = argument_tensors(leaves);
   std::erase_if(arguments, [](const Tensor& t) { return !t.defined(); });
   TracedState before(trace);
+  UsedFromOutside used;
   std::vector<GradientTape::State::Reading> readings;
   Leaves value = [&] {
     ReadingNotes reads;
     Leaves out = trace.run_scope([&] { return f(leaves); }, where);
+    used = used_from_outside(reads, out, leaves, arguments);
     readings = reads.readings();
     return out;
   }();
-  std::vector<std::uint64_t> variables = variables_read(readings, leaves, arguments);
+  add_arguments(used, readings, arguments);
   TracedState after(trace);
   auto backward = [&](const std::vector<Tensor>& ds) {
     before.restore();
@@ -603,7 +643,7 @@ Leaves recomputed_in_trace(Trace& trace, const Leaves& leaves, const inside::Hos
       if (!is_floating(variable.variable.dtype()))
         variable.current = trace.lift(behind(trace.tensor_of(variable.current), token), where);
     }
-    std::vector<Tensor> out = gradients_again(waiting, variables, f, ds);
+    std::vector<Tensor> out = gradients_again(waiting, used, f, ds);
     after.restore();
     return out;
   };

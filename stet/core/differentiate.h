@@ -462,8 +462,8 @@ auto batch_jacobian(F f) {
 }
 
 /// The second derivatives of a function that gives a tensor without axes, by its first argument, one tensor: of the
-/// shape [argument's…, argument's…]. The gradient is recorded once, and gone over once for each of its elements, for all
-/// of them at once.
+/// shape [argument's…, argument's…]. The gradient is recorded once, and gone over once for each of its elements, for
+/// all of them at once.
 template <PlainCallable F>
 auto hessian(F f) {
   return inside::derivative_of<inside::Derived::hessian>(std::move(f), inside::At<0>());

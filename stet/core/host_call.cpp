@@ -100,8 +100,9 @@ void refuse_again(const Graph& graph) {
     for (const GraphPointer& child : children(node)) refuse_again(*child);
     if (node.op->has_effect)
       throw NoGradient(error_text(
-          text("gradient: ", node.op->name, " stands on one side of an if (tensor), which the gradient runs again"),
-          node.where, text("call ", node.op->name, " before the decision, so that it runs once")));
+          text("gradient: ", node.op->name,
+               " stands on one side of an if (tensor), or in a loop with checkpoints, which the gradient runs again"),
+          node.where, text("call ", node.op->name, " before the decision or the loop, so that it runs once")));
   }
 }
 

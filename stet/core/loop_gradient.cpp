@@ -9,6 +9,7 @@
 #include "stet/core/call.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/gradient.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/replay.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -25,6 +26,8 @@ class LoopGradient {
   }
 
   void run() {
+    // What the turns did outside of the program is not done again.
+    if (loop_.recompute || finds_sizes()) refuse_again(body_);
     find_flow();
     find_candidates();
     FlatLoop back;

@@ -150,7 +150,13 @@ HiddenTapes::HiddenTapes() : hidden_before_(std::exchange(hidden_tapes(), open_t
 HiddenTapes::~HiddenTapes() { hidden_tapes() = hidden_before_; }
 
 ReadingNotes::ReadingNotes()
-    : variables_([] {
+    : outer_([] {
+        std::vector<const GradientTape::State*> out;
+        for (const GradientTape::State* tape : visible_tapes())
+          if (tape->recording()) out.push_back(tape);
+        return out;
+      }()),
+      variables_([] {
         std::unordered_set<std::uint64_t> out;
         for (const GradientTape::State* tape : visible_tapes())
           if (tape->recording()) out.insert(tape->variables.begin(), tape->variables.end());
@@ -164,7 +170,37 @@ ReadingNotes::ReadingNotes()
       tape_({.watch_variables = watches_variables_}) {
   tape_.state().notes_readings_only = true;
   tape_.state().variables = std::move(variables_);
+  tape_.state().outer = std::move(outer_);
 }
+
+namespace {
+
+/// Constants of a trace: nobody can ask for their gradients.
+bool is_constant(const Tensor& tensor) {
+  const TensorNode& node = *tensor.node();
+  const Trace* trace = current_trace();
+  if (!trace) return false;
+  return node.traced ? trace->graph.node(node.traced->id).op == &constant_row : node.made_in_trace;
+}
+
+void note_use_of(GradientTape::State& tape, const Tensor& tensor) {
+  if (!tensor.defined() || !is_floating(tensor.dtype()) || is_constant(tensor)) return;
+  const bool followed =
+      current_trace() || std::ranges::any_of(tape.outer, [&](const auto* outer) { return outer->tracks(tensor); });
+  if (!followed || !tape.known_uses.insert(identity_of(*tensor.node())).second) return;
+  const std::uint64_t identity = identity_of(*tensor.node());
+  if (std::ranges::any_of(tape.reads, [&](const auto& reading) { return reading.tensor == identity; })) return;
+  tape.uses.push_back(tensor);
+}
+
+}  // namespace
+
+void note_made(const Tensor& tensor) {
+  for (GradientTape::State* tape : visible_tapes())
+    if (tape->notes_readings_only) tape->known_uses.insert(identity_of(*tensor.node()));
+}
+
+void ReadingNotes::note_use(const Tensor& tensor) { note_use_of(tape_.state(), tensor); }
 
 bool tapes_open() {
   for (const GradientTape::State* tape : visible_tapes())
@@ -242,6 +278,10 @@ void tell_tapes(const OpDef& op, std::vector<Tensor> inputs, const AttributesVie
   // By number: what a gradient reads is found by code that has tapes of its own.
   for (std::size_t i = 0; i < visible_tapes().size(); ++i) {
     GradientTape::State& tape = *visible_tapes()[i];
+    if (tape.notes_readings_only) {
+      for (const Tensor& input : inputs) note_use_of(tape, input);
+      for (const Tensor& output : outputs) tape.known_uses.insert(identity_of(*output.node()));
+    }
     if (!tape.recording() || tape.notes_readings_only) continue;
     if ((op.kind == Kind::branch || op.kind == Kind::loop) && tape.was_stopped) continue;
     if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return tape.tracks(t); }))

@@ -242,6 +242,8 @@ std::vector<Tensor> gradients_of(GradientTape& tape, const std::vector<Tensor>& 
 
 /// Gradients pass through.
 Tensor same_value(const Tensor& tensor);
+/// To those who look at what code uses from outside (ReadingNotes): the tensor was made here, though by no op.
+void note_made(const Tensor& tensor);
 /// Gradients do not pass.
 Tensor detached(const Tensor& tensor);
 /// What was read from a Variable: gradients end there, and tapes know them to be the Variable's, if it is trainable.

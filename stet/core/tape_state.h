@@ -53,6 +53,10 @@ struct GradientTape::State {
   };
   /// Tensors read from Variables, in the order they were read: gradients add up in it.
   std::vector<Reading> reads;
+  /// Of a tape that notes readings only: what ops were given from outside that gradients may be asked for.
+  std::vector<Tensor> uses;
+  std::unordered_set<std::uint64_t> known_uses;  // those, and what was made inside
+  std::vector<const State*> outer;               // that record; in a trace, any may come later
 
   bool recording() const { return stopped == 0 && (persistent || !spent); }
   bool tracks(const TapeValue& value) const { return tracked.contains(value.identity); }
@@ -117,13 +121,17 @@ std::vector<Tensor> tangents_of(GradientTape::State& tape, const std::vector<Ten
                                 const std::vector<TapeSource>& sources, const std::vector<Tensor>& tangents);
 
 /// While it lives, the tapes outside see nothing, and every reading of a Variable that one of them would follow is
-/// noted.
+/// noted, and every tensor from outside that one of them may follow.
 class ReadingNotes {
  public:
   ReadingNotes();
   const std::vector<GradientTape::State::Reading>& readings() { return tape_.state().reads; }
+  const std::vector<Tensor>& uses() { return tape_.state().uses; }
+  /// The tensor is given back by the code that is looked at: used, if it is from outside.
+  void note_use(const Tensor& tensor);
 
  private:
+  std::vector<const GradientTape::State*> outer_;
   std::unordered_set<std::uint64_t> variables_;
   bool watches_variables_;
   HiddenTapes hidden_;

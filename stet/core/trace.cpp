@@ -136,9 +136,12 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
     if (node.traced->life->trace != this) concrete_node(tensor, "tracing", where);  // throws: it has leaked
     ValueId id = node.traced->id;
     if (static_cast<std::size_t>(id) < buried_.size() && buried_[static_cast<std::size_t>(id)])
-      throw TraceError(error_text(text("tracing '", function(), "': a tensor made on one side of an if (tensor)",
-                                       at_line(graph.node(id).where), " is used outside of it"),
-                                  where, "return it from the function, layer or stet::scope that holds the if"));
+      throw TraceError(error_text(
+          text("tracing '", function(), "': a tensor made on one side of an if (tensor), or in a turn of a loop,",
+               at_line(graph.node(id).where), " is used outside of it"),
+          where,
+          "return it from the function, layer or stet::scope that holds the if, or "
+          "from the body of the loop"));
     return id;
   }
   if (auto watched = watched_.find(&node); watched != watched_.end()) return watched->second;
@@ -293,7 +296,9 @@ Tensor Trace::size_value(const Dim& size, DType dtype, Where where) {
   ValueId id = append(size_row, {}, Attributes(view_of(attributes)), where);
   if (dtype == DType::i64) return tensor_of(id);
   MapAttributes cast{scalar::cast(operand(0, DType::i64), dtype), {}};
-  return tensor_of(append(map_row, {id}, Attributes(view_of(cast)), {}));
+  Tensor made = tensor_of(append(map_row, {id}, Attributes(view_of(cast)), {}));
+  note_made(made);
+  return made;
 }
 
 TracedVariable& Trace::state_of_variable(const Variable& variable) {

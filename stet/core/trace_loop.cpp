@@ -13,6 +13,7 @@
 #include "stet/core/fork.h"
 #include "stet/core/gradient.h"
 #include "stet/core/loop_errors.h"
+#include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
 
@@ -29,14 +30,23 @@ class LoopRecorder {
   FlatTurn record() {
     ForkScope& outer = *trace_.innermost_;
     const std::size_t before = outer.length();
-    for (;;) {
+    for (bool again = false;; again = true) {
+      const std::size_t made = trace_.created.size();
       body_ = enclosed([&] { return run_body(); });
+      if (again && trace_.created.size() > made)
+        throw TraceError(error_text(text(loop_.name, ": a turn makes a Variable, and writes one"), loop_.where,
+                                    "make it once, before the loop"));
       if (!carry_written(*body_)) break;
       outer.take_back(before);  // once more: these Variables are parameters
     }
     if (loop_.condition) {
       condition_ = enclosed([&] { return run_condition(); });
-      if (!condition_->last.written.empty())
+      if (!depends_on_turns(*condition_))
+        throw TraceError(error_text(text(loop_.name,
+                                         ": the condition depends on nothing that changes from turn to "
+                                         "turn: if it is true once, the loop never ends"),
+                                    loop_.where, "let it depend on the state, or on a Variable that the body writes"));
+      if (!written_inside(*condition_, condition_parameters_).empty())
         throw TraceError(error_text(text(loop_.name, ": the condition writes a Variable"), loop_.where,
                                     "write Variables in the body"));
     }
@@ -146,7 +156,9 @@ class LoopRecorder {
     ParameterAttributes attributes{next_parameter_++, type.dtype, type.shape};
     ValueId id = trace_.append(parameter_row, {}, Attributes(view_of(attributes)), {});
     parameters_.push_back(id);
-    return trace_.tensor_of(id);
+    Tensor made = trace_.tensor_of(id);
+    note_made(made);
+    return made;
   }
 
   ValueType element_of(ValueId sequence) const {
@@ -215,13 +227,33 @@ class LoopRecorder {
         throw_state_changes(loop_, number, before, after);
   }
 
+  /// Variables that have another value when the scope ends than when it began. `parameters`: its own.
+  std::set<std::uint64_t> written_inside(const InnerScope& scope, const std::vector<ValueId>& parameters) const {
+    std::set<std::uint64_t> out;
+    for (const auto& [id, value] : scope.last.written) {
+      auto carried = std::find(variables_.begin(), variables_.end(), id);
+      const ValueId first = carried == variables_.end()
+                                ? trace_.variables_.at(id).current
+                                : parameters[carried_.size() + static_cast<std::size_t>(carried - variables_.begin())];
+      if (value != first) out.insert(id);
+    }
+    return out;
+  }
+
   /// Variables that turns write and that are no parameters yet become some: then the body is to be run again.
   bool carry_written(const InnerScope& body) {
-    std::set<std::uint64_t> known(variables_.begin(), variables_.end());
+    std::set<std::uint64_t> known(variables_.begin(), variables_.end()), now = written_inside(body, body_parameters_);
     const std::size_t before = variables_.size();
     for (std::uint64_t id : trace_.variable_order())
-      if (body.last.written.contains(id) && !known.contains(id)) variables_.push_back(id);
+      if (now.contains(id) && !known.contains(id)) variables_.push_back(id);
     return variables_.size() > before;
+  }
+
+  /// Some node of the condition is made of the state, of the turn's number or of a Variable that turns write.
+  bool depends_on_turns(const InnerScope& condition) const {
+    const Child child = child_of(condition);
+    return std::any_of(condition_parameters_.begin(), condition_parameters_.end(),
+                       [&](ValueId id) { return child.needed.contains(id); });
   }
 
   struct Child {

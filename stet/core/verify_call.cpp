@@ -202,12 +202,26 @@ class Check {
   }
   static std::string shown(const Tensor& tensor, std::size_t at) { return text(elements(tensor)[at]); }
 
-  /// Equal up to what another order of summation may change: programs fuse sums.
-  static bool close(const Tensor& eager, const Tensor& traced, std::size_t& at) {
+  static double largest(const Tensor& tensor) {
+    double out = 0;
+    for (double value : elements(tensor))
+      if (std::isfinite(value)) out = std::max(out, std::abs(value));
+    return out;
+  }
+  /// Of the call's arguments and Variables.
+  double magnitude() const {
+    double out = 0;
+    for (const std::vector<Tensor>* list : {&arguments_, &before_})
+      for (const Tensor& tensor : *list)
+        if (tensor.defined() && is_floating(tensor.dtype())) out = std::max(out, largest(tensor));
+    return out;
+  }
+
+  /// Equal up to what another order of summation may change: programs fuse sums. Where everything cancels, nothing but
+  /// rounding errors of terms that were as large as what came in is left.
+  bool close(const Tensor& eager, const Tensor& traced, std::size_t& at) const {
     std::vector<double> a = elements(eager), b = elements(traced);
-    double scale = 0;
-    for (double value : a)
-      if (std::isfinite(value)) scale = std::max(scale, std::abs(value));
+    const double scale = std::max(largest(eager), 1e-4 * magnitude());
     DType dtype = eager.dtype();
     double relative = !is_floating(dtype) ? 0 : dtype == DType::f64 ? 1e-9 : size_of(dtype) == 4 ? 2e-4 : 4e-2;
     for (at = 0; at < a.size(); ++at) {

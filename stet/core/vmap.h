@@ -62,8 +62,8 @@ auto vmapped(F f, VmapOptions options) {
 ///
 /// Maps nest, and are differentiated, traced and looped over like other code. `if (tensor)` on a value that differs
 /// from example to example, loops whose number of turns does, and a few rows for which there is no other way run
-/// example by example; so does all of an `f` that draws random numbers, writes Variables, prints or calls the host, or in
-/// which a size depends on the values of an example. A result of such a size is a TraceError.
+/// example by example; so does all of an `f` that draws random numbers, writes Variables, prints or calls the host, or
+/// in which a size depends on the values of an example. A result of such a size is a TraceError.
 template <PlainCallable F>
 auto vmap(F f) {
   return inside::vmapped(std::move(f), {});

@@ -15,4 +15,5 @@
 #include "stet/keras/metric.h"
 #include "stet/keras/model.h"
 #include "stet/keras/optimizer.h"
+#include "stet/keras/policy.h"
 #include "stet/keras/sequential.h"

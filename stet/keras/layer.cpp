@@ -291,7 +291,9 @@ Tensors CustomLayer::compute_mask(const Tensors&, const Tensors& masks) {
   return supports_masking() && !masks.empty() ? Tensors{masks[0]} : Tensors{};
 }
 const std::string& CustomLayer::name() const { return state_->name; }
-std::string CustomLayer::class_name() const { return class_name_of(*this); }
+std::string CustomLayer::class_name() const {
+  return state_->shown_class.empty() ? class_name_of(*this) : state_->shown_class;
+}
 std::string CustomLayer::description() const { return text(class_name(), " '", name(), "'"); }
 
 Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, WeightOptions options, Where where) {

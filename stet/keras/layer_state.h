@@ -31,6 +31,7 @@ struct LayerState {
 
   Lock guard;  // of what follows
   std::string name;
+  std::string shown_class;                            // instead of the body's own
   std::vector<Weight> weights;                        // by their own names
   std::map<std::uint64_t, std::string> member_paths;  // object ids of layers that were found listed
   std::set<std::uint64_t> listed;                     // ids of Variables that were found listed, here or in a member

@@ -219,7 +219,7 @@ Leaves run_associative(const Leaves& given, bool reverse, const std::function<Le
     Leaves now(state.begin(), state.end() - 1), before = now;
     for (Leaf& leaf : before)
       if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = gather(leaf.value, from);
-    Leaves next = reverse ? f(now, before) : f(before, now);
+    Leaves next = f(before, now);
     ensure_same_structure(loop, now, next);
     for (std::size_t i = 0; i < next.size(); ++i) {
       if (next[i].kind != Leaf::tensor || !next[i].value.defined()) continue;

@@ -86,6 +86,13 @@ decltype(auto) call_with_state(F& f, State&& state, First&&... first) {
         std::forward<State>(state));
 }
 
+/// f takes the state, or its parts, and nothing before.
+template <class F, class State>
+struct TakesState : std::is_invocable<F&, State> {};
+template <class F, class... T>
+struct TakesState<F, std::tuple<T...>>
+    : std::disjunction<std::is_invocable<F&, std::tuple<T...>>, std::is_invocable<F&, T...>> {};
+
 template <class T>
 constexpr void check_state() {
   static_assert(!std::is_arithmetic_v<T>,
@@ -122,7 +129,7 @@ State for_loop(const In& n, Body&& body, State state, LoopOptions options = {}, 
   loop.checkpoint_every = options.checkpoint_every;
   loop.body = [&](const inside::Leaves& leaves, const inside::Leaves&, const Tensor& place) {
     auto next = [&]() -> State {
-      if constexpr (std::is_invocable_v<Body&, State>)
+      if constexpr (inside::TakesState<Body, State>::value)
         return inside::call_with_state(body, inside::from_leaves<State>(leaves));
       else
         return inside::call_with_state(body, inside::from_leaves<State>(leaves), place);
@@ -211,7 +218,8 @@ struct AssociativeScanOptions {
 
 /// The running combinations of the elements of `xs` along their first axis: x[0], f(x[0], x[1]), f(f(x[0], x[1]), x[2])
 /// … with as few turns as the length has binary digits. f must be associative; it is given many elements at once, along
-/// the first axis, and combines them one by one.
+/// the first axis, and combines them one by one. In reverse it is f(f(x[n-1], x[n-2]), …): the element that is further
+/// on comes first, as in JAX.
 template <class F, class Xs>
 Xs associative_scan(F&& f, const Xs& xs, AssociativeScanOptions options = {}, Where where = Where::here()) {
   static_assert(structure::Known<Xs>, "what is scanned is a Tensor or a structure of Tensors");

@@ -30,7 +30,7 @@ Reals matrices(std::int64_t n, std::int64_t k) {
 
 TEST(AlgorithmsProducts, OfMatrices) {
   auto products = [](Tensor x) { return associative_scan([](Tensor a, Tensor b) { return matmul(a, b); }, x); };
-  // In reverse, too, the left operand of a combination stands before the right one.
+  // In reverse the left operand of a combination is what came so far: what stands further on.
   auto from_the_end = [](Tensor x) {
     return associative_scan([](Tensor a, Tensor b) { return matmul(a, b); }, x, {.reverse = true});
   };
@@ -54,13 +54,13 @@ TEST(AlgorithmsProducts, OfMatrices) {
       expect_bits(traced(x), products(x), "eager");
       expect_close(slow(x), expected, 1e-12, "scan");
       expect_bits(slow(x), turn_by_turn(x), "eager scan");
-      // x[i] x[i + 1] … x[n - 1]: the last combination is the same product.
+      // x[n - 1] … x[i + 1] x[i].
       Tensor back = reversed(x);
       expect_bits(back, from_the_end(x), "from the end");
       if (n > 0) {
-        expect_agree(back[0], traced(x)[n - 1], 1e-12, "all of them");
+        expect_agree(back[0], traced(flip(x, {0}))[n - 1], 1e-12, "all of them");
         expect_agree(back[n - 1], x[n - 1], 1e-15, "the last");
-        expect_agree(matmul(x[0], n > 1 ? back[1] : eye(k, {.dtype = f64})), back[0], 1e-12, "one more");
+        expect_agree(matmul(n > 1 ? back[1] : eye(k, {.dtype = f64}), x[0]), back[0], 1e-12, "one more");
       }
     }
   EXPECT_EQ(traced.trace_count(), 1) << traced.explain();

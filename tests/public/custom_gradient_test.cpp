@@ -444,5 +444,55 @@ TEST(Recompute, TakesAndGivesStructures) {
   EXPECT_EQ(doubles(d.start), (Doubles{1, 1}));
 }
 
+/// Tensors from outside that the function uses, and that somebody follows, get their gradients: made before the tape
+/// watched, computed under the tape, given back as they are, on a side of a decision, in a loop.
+TEST(Recompute, ReachesCapturedTensors) {
+  auto run = [](Tensor h, Tensor w, bool again, int kind) {
+    GradientTape tape;
+    tape.watch(h);
+    tape.watch(w);
+    Tensor inner = w * w;
+    auto f = [=](Tensor x) {
+      if (kind == 1) return scope([&] { return sum(x) > 0 ? x * inner : x - w; });
+      if (kind == 2)
+        return for_loop(
+            3, [&](Tensor y) { return sin(y) * inner; }, x);
+      if (kind == 3) return inner;
+      return x * inner + sin(w);
+    };
+    Tensor y = again ? recompute(f)(h) : f(h);
+    std::vector<Tensor> d = tape.gradient(sum(y * y), {h, w}, {.unconnected = "zero"});
+    return std::tuple(d[0], d[1]);
+  };
+  Tensor h = tensor({1.0, 2.0}), w = tensor({3.0, 0.5});
+  for (int kind : {0, 1, 2, 3}) {
+    SCOPED_TRACE(kind);
+    auto [dh, dw] = run(h, w, false, kind);
+    auto [eager_h, eager_w] = run(h, w, true, kind);
+    EXPECT_EQ(doubles(eager_h), doubles(dh));
+    EXPECT_EQ(doubles(eager_w), doubles(dw));
+    Function traced = function("traced(h, w)", [=](Tensor a, Tensor b) { return run(a, b, true, kind); });
+    auto [traced_h, traced_w] = traced(h, w);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_NEAR(doubles(traced_h)[i], doubles(dh)[i], 1e-12);
+      EXPECT_NEAR(doubles(traced_w)[i], doubles(dw)[i], 1e-12);
+    }
+  }
+}
+
+/// The tape is outside of the traced function, and what it follows is captured by it.
+TEST(Recompute, ReachesTensorsThatATracedFunctionCaptured) {
+  Tensor w = tensor({3.0, 0.5});
+  Function f = function("f(h)", [=](Tensor h) { return recompute([=](Tensor x) { return sin(x * w); })(h); });
+  Tensor h = tensor({1.0, 2.0});
+  auto slope = [&](auto g) {
+    GradientTape tape;
+    tape.watch(w);
+    return doubles(tape.gradient(sum(g(h)), w, {.unconnected = "zero"}));
+  };
+  Doubles expected = slope([&](Tensor x) { return sin(x * w); }), got = slope([&](Tensor x) { return f(x); });
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(got[i], expected[i], 1e-12);
+}
+
 }  // namespace
 }  // namespace stet

@@ -441,4 +441,51 @@ TEST(Loops, WhatCannotBeScannedIsTold) {
   EXPECT_CONTAINS(error_of([&] { cases(tensor(1.f)); }), "switch_case: the index is f32[], not an integer");
 }
 
+TEST(Loops, ConditionsReadVariablesThatWereWrittenBefore) {
+  Variable n(tensor(0), {.trainable = false});
+  auto run = [=](Tensor x) {
+    n.assign(0);
+    return while_loop([=](Tensor) { return n.read() < 3; },
+                      [=](Tensor s) {
+                        n.assign_add(1);
+                        return s * 2;
+                      },
+                      x);
+  };
+  Function f = function("f(x)", run);
+  EXPECT_EQ(numbers(run(tensor({1.f, 2.f}))), (std::vector<double>{8, 16}));
+  EXPECT_EQ(numbers(f(tensor({1.f, 2.f}))), (std::vector<double>{8, 16}));
+}
+
+TEST(Loops, SayWhatCannotBe) {
+  auto makes = [](Tensor x) {
+    return for_loop(
+        3,
+        [](Tensor s) {
+          Variable v(zeros({}));
+          v.assign_add(1.f);
+          return s * 2 + v;
+        },
+        x);
+  };
+  Function f = function("f(x)", makes);
+  EXPECT_CONTAINS(error_of([&] { f(ones({2})); }), "for_loop: a turn makes a Variable, and writes one");
+  Tensor flag = tensor(true);
+  Function g = function(
+      "g(x)", [=](Tensor x) { return while_loop([=](Tensor) { return flag; }, [](Tensor s) { return s * 2; }, x); });
+  EXPECT_CONTAINS(error_of([&] { g(ones({2})); }),
+                  "while_loop: the condition depends on nothing that changes from turn to turn");
+}
+
+TEST(Loops, BodiesTakePartsOfTheState) {
+  std::tuple<Tensor, Tensor> first(tensor(0), tensor(1));
+  auto [a, b] = for_loop(
+      10, [](Tensor x, Tensor y) { return std::tuple(y, x + y); }, first);
+  EXPECT_EQ(a.item<int>(), 55);
+  auto [c, d] = for_loop(
+      10, [](Tensor, Tensor x, Tensor y) { return std::tuple(y, x + y); }, first);
+  EXPECT_EQ(d.item<int>(), b.item<int>());
+  EXPECT_EQ(c.item<int>(), a.item<int>());
+}
+
 }  // namespace
