@@ -634,6 +634,19 @@ TEST(LoopAttacks, DISABLED_AWhileThatNeverRunsUnderTapes) {
   });
 }
 
+/// The op that finds a size is dropped from a body that uses the size and not the values.
+TEST(LoopAttacks, DISABLED_SizesThatDependOnValuesUsedAsSizesAlone) {
+  check_orders("sizes alone", [](const Tensor& x) {
+    return scan(
+        [](Tensor c, Tensor v) {
+          Tensor m = stack({c, v, c + v});
+          Dim n = boolean_mask(m, m > 0.).dim(0);
+          return sin(c) * sum(ones({n}, f64)) + v * cast(tensor(n), f64);
+        },
+        number(0.5), x);
+  });
+}
+
 TEST_F(LoopEffects, DISABLED_UsedByTurnsThatAGradientRunsAgain) {
   check_effects("with checkpoints", gradient_of([&](const Tensor& x) {
                   return scan([&](Tensor c, Tensor v) { return sin(c) * noted(v) + v; }, number(0.5), x,
