@@ -66,6 +66,32 @@ TEST(LoopFindings, DISABLED_ALoopOnOneSideReadsOneVariableAndWritesAnother) {
   EXPECT_EQ(f.trace_count(), 1);
 }
 
+/// The order of the sides does not change the order in which a loop carries Variables.
+TEST(LoopFindings, DISABLED_VariablesReadOnSidesAndWrittenInALoop) {
+  Variable a(scalar(1)), b(scalar(2));
+  auto code = [&](Tensor x) {
+    Tensor y = cond(
+        x > 0., [&] { return a * x; }, [&] { return b * x; });
+    return for_loop(
+        2,
+        [&](Tensor s) {
+          a.assign_add(s);
+          b.assign_add(a * s);
+          return s + b;
+        },
+        y);
+  };
+  Function f = function("f(x)", code);
+  for (double at : {0.5, -0.5}) {
+    a.assign(scalar(1)), b.assign(scalar(2));
+    const double eager = number(code(scalar(at))), held = number(b.value());
+    a.assign(scalar(1)), b.assign(scalar(2));
+    EXPECT_EQ(number(f(scalar(at))), eager);
+    EXPECT_EQ(number(b.value()), held);
+  }
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
 /// What is asked of sizes is checked where nobody uses the op, if there is a turn.
 TEST(LoopFindings, DISABLED_SizesAreCheckedInTurnsThoughNobodyUsesTheOp) {
   Function f = function("f(x, n)", [](Tensor x, Tensor n) {
