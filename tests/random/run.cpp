@@ -346,10 +346,11 @@ void write_down(Outcome& out, const Tensors& tensors) {
 }
 
 /// What a trace may refuse though it runs eagerly: host code asks for a size that differs by the side of a branch, or
-/// such a size is 1 and would have to be repeated. Sides whose sizes are equal in each call, but not by anything that
-/// was traced, have such sizes too.
+/// such a size is 1 and would have to be repeated, or a turn gives such a size to be stacked. Sides whose sizes are
+/// equal in each call, but not by anything that was traced, have such sizes too.
 bool may_be_refused(const std::string& error) {
   for (const char* text : {" depends on values and is not known while tracing, so host code cannot ask ",
+                           ": a result of the turns has a size that depends on values",
                            "traced code repeats only sizes of 1 that it knows of beforehand"})
     if (error.find(text) != std::string::npos) return true;
   return false;
