@@ -444,6 +444,39 @@ TEST(LoopAttacks, ProductsOfMatrices) {
   });
 }
 
+/// States and products large enough to be cut among threads: the same bits on one and on two.
+TEST(LoopAttacks, OneThreadAndTwo) {
+  Function f = function("f(x, w)", [](Tensor x, Tensor w) {
+    GradientTape tape;
+    tape.watch(x);
+    tape.watch(w);
+    auto [h, all] = scan(
+        [&](Tensor h, Tensor v) {
+          Tensor next = tanh(matmul(h, w) + v);
+          return std::pair(next, sum(next * v, 0));
+        },
+        zeros({x.dim(1), x.dim(2)}, f64), x);
+    Tensors d = tape.gradient(sum(h) + sum(all), Tensors{x, w});
+    return Tensors{h, all, d[0], d[1]};
+  });
+  const int before = thread_count();
+  for (std::int64_t rows : {257, 64}) {
+    Tensor x = reshape(waves(5 * rows * 130), {5, rows, 130}), w = reshape(waves(130 * 130) * 0.1, {130, 130});
+    set_thread_count(1);
+    Tensors one = f(x, w);
+    set_thread_count(2);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      Tensors two = f(x, w);
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_same(two[i], one[i], 0);
+      }
+    }
+  }
+  set_thread_count(before);
+  EXPECT_EQ(f.trace_count(), 1);
+}
+
 // --- state
 
 TEST(LoopAttacks, VariablesUnderTapes) {
