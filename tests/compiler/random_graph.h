@@ -1,8 +1,13 @@
 // Random graphs with symbolic sizes, grown call by call: maps, loop indices, reductions, views, products, convolutions,
-// gathers, scatters, branches, late sizes and updates of state.
+// gathers, scatters, branches, loops, late sizes and updates of state.
 #pragma once
+#include <algorithm>
+#include <numeric>
 #include <random>
+#include <set>
+#include <utility>
 
+#include "stet/compiler/lower.h"
 #include "tests/compiler/graph_harness.h"
 #include "tests/compiler/reference.h"
 
@@ -46,6 +51,8 @@ class RandomGraph {
     scalar_ = input(DType::f32, {});
     indices_ = input(DType::i64, {b});
     values_.pop_back();
+    count_ = input(DType::i64, {});
+    values_.pop_back();
     image_ = input(DType::f32, {b, n, k, 2});
     filter_ = input(DType::f32, {2, 2, 2, 1, 3});
     values_.pop_back();
@@ -53,6 +60,10 @@ class RandomGraph {
     for (int tries = 0, made = 0; made < wanted && tries < 400; ++tries) made += grow();
     for (int i = 0; i < 2; ++i) g.graph.results.push_back(values_[values_.size() - 1 - static_cast<std::size_t>(i)].id);
     g.graph.results.push_back(any().id);  // an input, a view, a value returned twice
+    // Loops are drawn from numbers of their own: what stands before them is the same with and without them.
+    std::mt19937_64 before = std::exchange(random_, std::mt19937_64(seed + 1));
+    for (int tries = 0, loops = static_cast<int>(below(3)); loops > 0 && tries < 200; ++tries) loops -= add_loop();
+    random_ = before;
     if (below(8) == 0) add_late();
     for (std::uint64_t i = below(3); i > 0; --i) add_update();
   }
@@ -67,9 +78,10 @@ class RandomGraph {
     Bindings bindings = bound_to(sizes);
     for (ValueId id : g.graph.inputs) {
       const ValueType& type = g.graph.type(id);
-      bool positions = id == indices_;
+      bool positions = id == indices_, count = id == count_;
       out.push_back(Array::filled(type.dtype, type.shape.evaluate(bindings), [&](std::int64_t) {
         return positions ? static_cast<double>(below(static_cast<std::uint64_t>(std::max<std::int64_t>(sizes.n, 1))))
+               : count   ? static_cast<double>(sizes.b) - 1  // none, too, and fewer than none
                          : static_cast<double>(below(7)) - 3;
       }));
     }
@@ -82,7 +94,7 @@ class RandomGraph {
     roles.bind(2, sizes.k);
     Bindings out;
     for (int i = 0; i < static_cast<int>(canonical_.size()); ++i)
-      if (i != late_symbol_) out.bind(i, canonical_[static_cast<std::size_t>(i)].evaluate(roles));
+      if (!late_symbols_.contains(i)) out.bind(i, canonical_[static_cast<std::size_t>(i)].evaluate(roles));
     return out;
   }
 
@@ -483,11 +495,174 @@ class RandomGraph {
     return 1;
   }
 
+  /// A child graph of a loop in the making.
+  struct Child {
+    explicit Child(std::shared_ptr<SymbolScope> scope) { graph->scope = std::move(scope); }
+    std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+    ValueId input(const ValueType& type) const { return graph->add_input(type); }
+    ValueId call(const char* row, std::vector<ValueId> inputs) const {
+      return graph->add_call(row_of(row), std::move(inputs));
+    }
+    /// Values stay where whole numbers are exact, however many turns there are.
+    ValueId clamped(ValueId x) const {
+      const ValueType type = graph->type(x);
+      Expr body = scalar::minimum(scalar::maximum(operand(0, type.dtype), constant(-loop_limit, type.dtype)),
+                                  constant(loop_limit, type.dtype));
+      MapAttributes attributes{body, {identity_axes(type.shape.rank())}};
+      return graph->add(
+          {.op = &map_row, .inputs = {x}, .attributes = Attributes(view_of(attributes)), .results = {type}});
+    }
+  };
+  static constexpr double loop_limit = 50;
+
+  static bool repeats_to(const Shape& from, const Shape& to) {
+    if (from.rank() > to.rank()) return false;
+    for (int i = 1; i <= from.rank(); ++i)
+      if (!identical(from[-i], to[-i]) && !is_one(from[-i])) return false;
+    return true;
+  }
+  bool may_loop(const RandomValue& v) const { return type(v) == DType::f32 && v.whole && v.bound <= 100; }
+
+  /// What a loop is made of.
+  struct LoopPlan {
+    LoopAttributes loop;
+    RandomValue x, captured, sequence;  // the carried values begin with x
+    std::uint64_t stacked, way;
+    bool nested;
+  };
+
+  ValueType element_type(const RandomValue& sequence) const {
+    ValueType type = g.graph.type(sequence.id);
+    type.shape = Shape(std::vector<Dim>(type.shape.begin() + 1, type.shape.end()));
+    return type;
+  }
+
+  /// At most three turns, and none once the first carried value is large somewhere.
+  GraphPointer loop_condition(const LoopPlan& plan) const {
+    Child child(g.graph.scope);
+    ValueId a = child.input(g.graph.type(plan.x.id));
+    child.input(g.graph.type(plan.x.id));
+    ValueId place = child.input({DType::i64, Shape()});
+    child.input(g.graph.type(plan.captured.id));
+    std::vector<int> axes(static_cast<std::size_t>(plan.x.roles.rank()));
+    std::iota(axes.begin(), axes.end(), 0);
+    ValueId total = child.graph->add_call(row_of("sum"), {a}, reduce_over(axes));
+    Expr going_on = scalar::logical_and(operand(0, DType::i64) < constant(3, DType::i64),
+                                        operand(1, DType::f32) < constant(60., DType::f32));
+    MapAttributes attributes{going_on, {identity_axes(0), identity_axes(0)}};
+    child.graph->results = {child.graph->add({.op = &map_row,
+                                              .inputs = {place, total},
+                                              .attributes = Attributes(view_of(attributes)),
+                                              .results = {{DType::bool_, Shape()}}})};
+    return child.graph;
+  }
+
+  /// Values that are replaced in their place, go to and fro, or stay as they are. `more`: also stacks what nobody asks.
+  GraphPointer loop_body(const LoopPlan& plan, bool more) const {
+    Child child(g.graph.scope);
+    ValueId a = child.input(g.graph.type(plan.x.id)), b = child.input(g.graph.type(plan.x.id)), element = -1;
+    if (plan.loop.sequences) element = child.input(element_type(plan.sequence));
+    ValueId place = child.input({DType::i64, Shape()}), captured = child.input(g.graph.type(plan.captured.id));
+    ValueId number = child.graph->add_call(cast_rows()[static_cast<std::size_t>(DType::f32)], {place});
+    ValueId t = child.call(plan.way % 2 ? "add" : "subtract", {a, captured});
+    if (element >= 0) t = child.call("add", {t, element});
+    t = child.call("add", {t, number});
+    ValueId next = child.clamped(t), other = b;
+    if (plan.nested) next = inner_loop(child, next, captured);
+    if (plan.way == 0) other = a;
+    if (plan.way == 2) other = child.call("negative", {b});
+    if (plan.way == 3) other = child.call("maximum", {b, next});
+    child.graph->results = {next, other};
+    for (std::uint64_t r = 0; r < plan.stacked + more; ++r) child.graph->results.push_back(r % 2 == 0 ? t : next);
+    return child.graph;
+  }
+
+  /// Two turns, the last of which comes first, over one carried value.
+  static ValueId inner_loop(const Child& outer, ValueId x, ValueId captured) {
+    Child child(outer.graph->scope);
+    ValueId a = child.input(outer.graph->type(x));
+    ValueId place = child.input({DType::i64, Shape()}), b = child.input(outer.graph->type(captured));
+    ValueId number = child.graph->add_call(cast_rows()[static_cast<std::size_t>(DType::f32)], {place});
+    child.graph->results = {child.clamped(child.call("subtract", {child.call("maximum", {a, b}), number}))};
+    LoopAttributes loop;
+    loop.body = child.graph;
+    loop.turns = 2;
+    loop.carried = 1;
+    loop.reverse = true;
+    return outer.graph->add({.op = &loop_row,
+                             .inputs = {x, captured},
+                             .attributes = Attributes(view_of(loop)),
+                             .results = {outer.graph->type(x)},
+                             .label = "loop"});
+  }
+
+  /// A loop over a captured value and perhaps a sequence, counted in one of three ways, with two carried values and up
+  /// to two stacked ones, perhaps with a loop in it, perhaps followed by one of the same turns that stacks more.
+  int add_loop() {
+    LoopPlan plan{{}, recent(), any(), any(), below(3), below(4), below(3) == 0};
+    LoopAttributes& loop = plan.loop;
+    const RandomValue &x = plan.x, &y = plan.captured, &z = plan.sequence;
+    if (!may_loop(x) || !may_loop(y) || !repeats_to(y.roles, x.roles) || most_elements(x.roles) > 1000) return 0;
+    loop.count = static_cast<LoopAttributes::Count>(below(3));
+    loop.carried = 2;
+    loop.reverse = loop.count != LoopAttributes::by_condition && below(2);
+    if (loop.count == LoopAttributes::by_size) {
+      loop.sequences = may_loop(z) && z.roles.rank() > 0 && most_elements(Shape{z.roles[0]}) <= 20 &&
+                       repeats_to(Shape(std::vector<Dim>(z.roles.begin() + 1, z.roles.end())), x.roles);
+      loop.turns = loop.sequences ? shape(z)[0] : Dim(static_cast<int>(below(4)));
+    }
+    const bool late = loop.count != LoopAttributes::by_size && plan.stacked > 0;
+    if (late) loop.turns = late_symbol();
+    if (loop.count == LoopAttributes::by_condition) loop.condition = loop_condition(plan);
+    loop.origin = static_cast<int>(g.graph.nodes.size());
+    add_loop_node(plan, false);
+    // Of turns that are counted in the end every loop has a number of its own.
+    if (below(3) == 0 && !late) {
+      if (loop.count != LoopAttributes::by_size) loop.turns = late_symbol();
+      add_loop_node(plan, true);
+    }
+    return 1;
+  }
+  Dim late_symbol() {
+    late_symbols_.insert(static_cast<int>(canonical_.size()));
+    canonical_.push_back(g.scope->symbol("turns", std::nullopt));
+    return canonical_.back();
+  }
+
+  void add_loop_node(const LoopPlan& plan, bool more) {
+    LoopAttributes loop = plan.loop;
+    loop.body = loop_body(plan, more);
+    Node node{.op = &loop_row, .inputs = {}, .attributes = Attributes(view_of(loop)), .results = {}, .label = "loop"};
+    if (loop.count == LoopAttributes::by_value) node.inputs.push_back(count_);
+    node.inputs.insert(node.inputs.end(), {plan.x.id, plan.x.id});
+    if (loop.sequences) node.inputs.push_back(plan.sequence.id);
+    node.inputs.push_back(plan.captured.id);
+    for (std::size_t r = 0; r < loop.body->results.size(); ++r) {
+      ValueType type = r < 2 ? g.graph.type(plan.x.id) : loop.body->type(loop.body->results[r]);
+      if (r >= 2) {
+        Shape shape{loop.turns};
+        for (const Dim& size : type.shape) shape.push_back(size);
+        type.shape = shape;
+      }
+      node.results.push_back(std::move(type));
+    }
+    const std::vector<ValueId> parts = g.graph.add_parts(g.graph.add(std::move(node)));
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      if (below(3) == 0) continue;  // nobody looks at it
+      if (r < 2) {
+        made(parts[r], 150, true);
+        g.graph.results.push_back(parts[r]);
+      } else {
+        g.graph.results.push_back(g.call("sum", {parts[r]}, reduce_over({0})));
+      }
+    }
+  }
+
   /// A value whose size is known when it is made, and what is computed of it.
   void add_late() {
     RandomValue x = any();
     if (shape(x).rank() == 0) return;
-    late_symbol_ = static_cast<int>(canonical_.size());
+    late_symbols_.insert(static_cast<int>(canonical_.size()));
     ValueId positions = g.call("nonzero", {x.id});
     canonical_.push_back(g.graph.type(positions).shape[0]);
     ValueId scaled = g.call("square", {positions});
@@ -502,7 +677,7 @@ class RandomGraph {
       auto input = static_cast<std::size_t>(below(g.graph.inputs.size()));
       RandomValue next = any();
       ValueId old = g.graph.inputs[input];
-      if (old == filter_ || old == indices_ || type(next) != g.graph.type(old).dtype) continue;
+      if (old == filter_ || old == indices_ || old == count_ || type(next) != g.graph.type(old).dtype) continue;
       if (!identical(shape_roles(old), next.roles)) continue;
       bool taken =
           std::ranges::any_of(g.graph.updates, [&](const Update& u) { return u.input == static_cast<int>(input); });
@@ -526,8 +701,8 @@ class RandomGraph {
   int mode_;
   std::vector<Dim> roles_, canonical_;
   std::vector<RandomValue> values_;
-  ValueId indices_ = -1, scalar_ = -1, image_ = -1, filter_ = -1;
-  int late_symbol_ = -1;
+  ValueId indices_ = -1, scalar_ = -1, image_ = -1, filter_ = -1, count_ = -1;
+  std::set<int> late_symbols_;
 
  public:
   SymbolicGraph g;

@@ -104,13 +104,14 @@ class Switches {
 
 /// What was there to be tested.
 struct Census {
-  int merged = 0, indices = 0, windows = 0, scattered = 0, branches = 0, late = 0, in_place = 0;
+  int merged = 0, indices = 0, windows = 0, scattered = 0, branches = 0, loops = 0, late = 0, in_place = 0;
 
   void count(const RandomGraph& random) {
     for (const Node& node : random.graph().nodes) {
       windows += node.op->kind == Kind::window;
       scattered += node.op == &scatter_add_row;
       branches += node.op->kind == Kind::branch;
+      loops += node.op->kind == Kind::loop;
       late += node.op->kind == Kind::late;
       indices += node.op == &map_row && node.inputs.empty();
     }
@@ -181,6 +182,7 @@ TEST(RandomGraph, EveryWayToCompileGivesTheSame) {
   EXPECT_GT(seen.windows, 1);
   EXPECT_GT(seen.scattered, 0);
   EXPECT_GT(seen.branches, 1);
+  EXPECT_GT(seen.loops, 5);
   EXPECT_GT(seen.late, 0);
   EXPECT_GT(seen.in_place, 1);
 }

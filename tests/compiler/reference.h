@@ -24,8 +24,8 @@ inline std::vector<std::int64_t> numbers_of(const Node& node, const std::string&
   return out;
 }
 
-/// Evaluates a graph of maps, reductions, views, concat, gather, scatter, convolution, nonzero, branches and plain
-/// matmul with exact sums.
+/// Evaluates a graph of maps, reductions, views, concat, gather, scatter, convolution, nonzero, branches, loops and
+/// plain matmul with exact sums.
 class ReferenceRun {
  public:
   ReferenceRun(const Graph& graph, Bindings bindings) : graph_(graph), bindings_(std::move(bindings)) {}
@@ -59,6 +59,7 @@ class ReferenceRun {
     if (node.op == &input_row) return inputs[static_cast<std::size_t>(node.attributes.as<InputAttributes>().number)];
     if (node.op == &nonzero_row) return nonzero(node);
     if (node.op == &cond_row) return branch(id, node);
+    if (node.op == &loop_row) return loop(id, node);
     if (node.op == &part_row)
       return tuples_.at(node.inputs[0])[static_cast<std::size_t>(node.attributes.as<PartAttributes>().number)];
     Array out = Array::zeros(node.type().dtype, node.type().shape.evaluate(bindings_));
@@ -285,6 +286,48 @@ class ReferenceRun {
     for (std::size_t k = 1; k < node.inputs.size(); ++k) captured.push_back(in(node, k));
     const Graph& side = in(node, 0).value(0).integer ? *sides.yes : *sides.no;
     std::vector<Array> results = ReferenceRun(side, bindings_).run(captured);
+    tuples_[id] = results;
+    return results[0];
+  }
+
+  static Array element(const Array& sequence, std::int64_t place) {
+    Array out = Array::zeros(sequence.dtype, {sequence.sizes.begin() + 1, sequence.sizes.end()});
+    for (std::int64_t i = 0; i < out.count(); ++i) out.set(i, sequence.value(place * out.count() + i));
+    return out;
+  }
+
+  Array loop(ValueId id, const Node& node) {
+    const auto& loop = node.attributes.as<LoopAttributes>();
+    std::optional<std::int64_t> known;
+    if (loop.count == LoopAttributes::by_size) known = loop.turns.evaluate(bindings_);
+    if (loop.count == LoopAttributes::by_value) known = in(node, 0).value(0).integer;
+    if (known) known = std::max<std::int64_t>(*known, 0);
+    std::vector<Array> results;
+    for (int i = loop.first_carried(); i < loop.first_sequence(); ++i)
+      results.push_back(in(node, static_cast<std::size_t>(i)));
+    std::vector<std::map<std::int64_t, Array>> stacks(node.results.size() - results.size());  // by place
+    std::int64_t turn = 0;
+    for (; !known || turn < *known; ++turn) {
+      const std::int64_t place = known && loop.reverse ? *known - 1 - turn : turn;
+      std::vector<Array> given(results.begin(), results.begin() + loop.carried);
+      for (int i = loop.first_sequence(); i < loop.first_captured(); ++i)
+        given.push_back(element(in(node, static_cast<std::size_t>(i)), place));
+      given.push_back(Array::filled(DType::i64, {}, [&](std::int64_t) { return place; }));
+      for (std::size_t i = static_cast<std::size_t>(loop.first_captured()); i < node.inputs.size(); ++i)
+        given.push_back(in(node, i));
+      if (loop.condition && !ReferenceRun(*loop.condition, bindings_).run(given)[0].value(0).integer) break;
+      std::vector<Array> left = ReferenceRun(*loop.body, bindings_).run(given);
+      for (std::size_t r = 0; r < left.size(); ++r)
+        (r < results.size() ? results[r] : stacks[r - results.size()][place]) = left[r];
+    }
+    if (loop.count != LoopAttributes::by_size && !stacks.empty()) bindings_.bind(*loop.turns.as_symbol(), turn);
+    for (const auto& stack : stacks) {
+      const ValueType& type = node.results[results.size()];
+      Array all = Array::zeros(type.dtype, type.shape.evaluate(bindings_));
+      for (const auto& [place, one] : stack)
+        for (std::int64_t i = 0; i < one.count(); ++i) all.set(place * one.count() + i, one.value(i));
+      results.push_back(std::move(all));
+    }
     tuples_[id] = results;
     return results[0];
   }

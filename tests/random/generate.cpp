@@ -188,11 +188,12 @@ class Generator {
     using enum Statement::Kind;
     for (std::size_t i = 0; i < s.outputs.size(); ++i) {
       sight.values.push_back(s.outputs[i]);
-      bool given =
-          s.kind == read || s.kind == assign || s.kind == scope || s.kind == cond || s.kind == layer || s.kind == call;
+      bool given = s.kind == read || s.kind == assign || s.kind == scope || s.kind == cond || s.kind == layer ||
+                   s.kind == call || s.kind == loop;
       std::vector<int> could_be;
       for (const Block& inner : s.blocks)
         if (i < inner.results.size()) could_be.push_back(inner.results[i]);
+      if (s.kind == loop && i < s.turns.carried) could_be.push_back(s.inputs[i]);
       if (s.kind == layer || s.kind == call) {
         could_be = s.inputs;
         could_be.insert(could_be.end(), captured_.begin(), captured_.end());
@@ -259,6 +260,7 @@ class Generator {
 
   bool structure(Block& block, Statement& s, Sight& sight) {
     if (sight.depth >= 4) return false;
+    if (b_.features.loops && b_.chance(0.4)) return a_loop(s, sight);
     switch (b_.below(5)) {
       case 0:
         return b_.features.scopes && a_scope(s, sight);
@@ -334,6 +336,126 @@ class Generator {
       s.blocks[static_cast<std::size_t>(b_.below(2))].statements.push_back(fail);
     }
     return true;
+  }
+
+  // --- loops
+
+  bool a_loop(Statement& s, Sight& sight) {
+    static constexpr Turns::Kind kinds[] = {Turns::number, Turns::size, Turns::value, Turns::condition,
+                                            Turns::scan,   Turns::scan, Turns::scan,  Turns::map};
+    s.kind = Statement::loop;
+    Turns& turns = s.turns;
+    turns.kind = kinds[b_.below(8)];
+    const bool scans = turns.kind == Turns::scan || turns.kind == Turns::map;
+    turns.count = turns.kind == Turns::condition ? 1 + b_.below(4) : b_.below(4);
+    if (b_.chance(0.3)) turns.checkpoint_every = 1 + b_.below(3);
+    turns.reverse = turns.kind == Turns::scan && b_.chance(0.3);
+    if (turns.kind == Turns::size || turns.kind == Turns::value) {
+      auto size = b_.size(bases_[static_cast<std::size_t>(b_.below(2))]);
+      if (!size) return false;
+      s.sizes = {*size};
+    }
+    // Values stay within what they are known to be at the beginning.
+    if (turns.kind != Turns::map)
+      for (std::int64_t i = b_.below(2); i >= 0; --i) {
+        int x = b_.pick(
+            [&](int id) { return !b_.has_late(b_.type(id)) && b_.bound(id) <= 4 && (b_.real(id) || b_.chance(0.1)); });
+        if (x >= 0) s.inputs.push_back(x);
+      }
+    turns.carried = s.inputs.size();
+    if (turns.carried == 0 && turns.kind != Turns::map) return false;
+    int length = -1;
+    for (std::int64_t i = b_.below(2); scans && i >= 0; --i) {
+      int x = b_.pick([&](int id) {
+        const ValueType& type = b_.type(id);
+        return !type.shape.empty() && !b_.has_late(type) && (length < 0 || type.shape[0] == length);
+      });
+      if (x < 0) continue;
+      length = b_.type(x).shape[0];
+      s.inputs.push_back(x);
+    }
+    turns.sequences = s.inputs.size() - turns.carried;
+    if (scans && turns.sequences == 0) return false;
+    Sight inner = deeper(sight, true);
+    inner.tapes.clear();
+    s.blocks.resize(turns.kind == Turns::condition ? 2 : 1);
+    write_turn(s, inner, length);
+    if (s.outputs.empty()) return false;
+    if (turns.kind == Turns::condition) return write_condition(s, sight);
+    return true;
+  }
+
+  /// What a turn is handed: in sight, and nothing that is watched or asked for. A carried value may be the first one.
+  int parameter(Block& block, Sight& inner, ValueType type, double low, double high, int first) {
+    int id = b_.value(std::move(type), low, high);
+    block.parameters.push_back(id);
+    inner.values.push_back(id);
+    b_.given.insert(id);
+    if (first < 0) return id;
+    b_.went_in.insert(first);
+    b_.went_in.insert(b_.could_be[first].begin(), b_.could_be[first].end());
+    b_.could_be[id] = b_.could_be[first];
+    b_.could_be[id].insert(first);
+    if (b_.derived.contains(first)) b_.derived.insert(id);
+    return id;
+  }
+
+  void write_turn(Statement& s, Sight& inner, int length) {
+    Block& body = s.blocks[0];
+    Turns& turns = s.turns;
+    for (std::size_t i = 0; i < s.inputs.size(); ++i) {
+      const int x = s.inputs[i];
+      ValueType type = b_.type(x);
+      if (i < turns.carried) {
+        const bool real = b_.real(x);
+        parameter(body, inner, type, real ? std::min(b_.low(x), -1.) : b_.low(x),
+                  real ? std::max(b_.high(x), 1.) : b_.high(x), x);
+      } else {
+        type.shape.erase(type.shape.begin());
+        parameter(body, inner, type, b_.low(x), b_.high(x), -1);
+      }
+    }
+    if (turns.counted()) parameter(body, inner, {DType::i64, {}}, 0, 9, -1);
+    write(body, inner, 1 + static_cast<int>(b_.below(5)));
+    for (std::size_t i = 0; i < turns.carried; ++i) {
+      const int from = body.parameters[i];
+      int next = b_.chance(0.1) ? from : of_type(body, inner, b_.type(from));
+      if (next < 0) next = from;
+      bool within = b_.low(next) >= b_.low(from) && b_.high(next) <= b_.high(from);
+      if (!within && !b_.real(from)) next = from, within = true;
+      turns.bounded.push_back(!within || (b_.real(from) && b_.chance(0.3)));
+      body.results.push_back(next);
+      s.outputs.push_back(b_.value(b_.type(from), b_.low(from), b_.high(from)));
+    }
+    if (length < 0) return;
+    Sight* before = b_.sight;
+    b_.sight = &inner;
+    for (std::int64_t i = b_.below(3); i >= 0; --i) {
+      int id =
+          b_.pick([&](int v) { return (b_.real(v) || b_.chance(0.2)) && !b_.has_late(b_.type(v)) && b_.rank(v) < 4; });
+      if (id < 0) continue;
+      ValueType type = b_.type(id);
+      type.shape.insert(type.shape.begin(), length);
+      body.results.push_back(id);
+      s.outputs.push_back(b_.value(type, b_.low(id), b_.high(id)));
+    }
+    b_.sight = before;
+  }
+
+  bool write_condition(Statement& s, Sight& sight) {
+    Sight inner = deeper(sight, true);
+    inner.tapes.clear();
+    Block& block = s.blocks[1];
+    for (std::size_t i = 0; i < s.turns.carried; ++i) {
+      const int like = s.blocks[0].parameters[i];
+      parameter(block, inner, b_.type(like), b_.low(like), b_.high(like), s.inputs[i]);
+    }
+    Sight* before = b_.sight;
+    b_.sight = &inner;
+    int decided = condition(block, inner);
+    b_.sight = before;
+    block.results = {decided};
+    return decided >= 0;
   }
 
   /// A value of the wanted type, made if none is in sight; -1 if its sizes are not in sight.

@@ -138,6 +138,24 @@ class Printer {
     return text.str() + ")";
   }
 
+  std::string loop_head(const Statement& s) {
+    static const char* const names[] = {"for_loop", "for_loop", "for_loop", "while_loop", "scan", "map_fn"};
+    std::ostringstream text;
+    text << names[s.turns.kind] << "(";
+    if (s.turns.kind == Turns::number) text << s.turns.count << ", ";
+    for (const SizeSource& from : s.sizes) {
+      std::string size = from.value < 0 ? std::to_string(from.constant)
+                                        : value(from.value) + ".dim(" + std::to_string(from.axis) + ")";
+      text << (s.turns.kind == Turns::value ? "tensor(" + size + ")" : size) << ", ";
+    }
+    text << "{" << list(s.inputs) << "}: " << s.turns.carried << " carried";
+    for (std::size_t i = 0; i < s.turns.carried; ++i) text << (s.turns.bounded[i] ? " tanh" : " as it is");
+    if (s.turns.reverse) text << ", reverse";
+    if (s.turns.checkpoint_every) text << ", checkpoint_every " << s.turns.checkpoint_every;
+    text << ", [&](" << list(s.blocks[0].parameters) << ") {";
+    return text.str();
+  }
+
   void statement(const Statement& s, int depth) {
     std::string outputs = s.outputs.empty() ? "" : list(s.outputs) + " = ";
     std::string types;
@@ -194,6 +212,16 @@ class Printer {
       case Statement::fail:
         line(depth) << "throw std::domain_error(\"" << s.numbers[0] << "\");\n";
         return;
+      case Statement::loop:
+        line(depth) << outputs << loop_head(s) << types << "\n";
+        block(s.blocks[0], depth + 1, "return ");
+        if (s.blocks.size() > 1) {
+          line(depth) << "}, as long as at most " << s.turns.count << " and [&](" << list(s.blocks[1].parameters)
+                      << ") {\n";
+          block(s.blocks[1], depth + 1, "return ");
+        }
+        line(depth) << "});\n";
+        return;
     }
   }
 
@@ -212,7 +240,7 @@ int count(const Block& b) {
 
 bool branches(const Block& b) {
   for (const Statement& s : b.statements) {
-    if (s.kind == Statement::decide || s.kind == Statement::cond) return true;
+    if (s.kind == Statement::decide || s.kind == Statement::cond || s.kind == Statement::loop) return true;
     for (const Block& inner : s.blocks)
       if (branches(inner)) return true;
   }

@@ -32,7 +32,27 @@ struct SizeSource {
 struct Statement;
 struct Block {
   std::vector<Statement> statements;
-  std::vector<int> results;  // value ids
+  std::vector<int> results;          // value ids
+  std::vector<int> parameters = {};  // value ids: what a turn of a loop is handed
+};
+
+/// How a loop goes. Its inputs are the first carried values and the sequences; a turn's parameters are the carried
+/// values, elements of the sequences and, where it is counted, its number; a turn's results are the next carried values
+/// and elements of what is stacked.
+struct Turns {
+  enum Kind {
+    number,     // for_loop(count, …)
+    size,       // for_loop(sizes[0], …)
+    value,      // for_loop(tensor(sizes[0]), …)
+    condition,  // while_loop: as long as blocks[1] gives true, at most `count` turns
+    scan,
+    map,
+  } kind = number;
+  std::size_t carried = 0, sequences = 0;
+  bool reverse = false;
+  std::int64_t checkpoint_every = 0, count = 0;
+  std::vector<bool> bounded = {};  // by carried value: a turn leaves its tanh
+  bool counted() const { return kind == number || kind == size || kind == value; }
 };
 
 struct Statement {
@@ -49,6 +69,7 @@ struct Statement {
     watch,     // tape `which` watches inputs[0]
     gradient,  // outputs = tape[which].gradient(inputs[0], the other inputs and variables numbers[…])
     fail,      // throw std::domain_error
+    loop,      // outputs = the last carried values and what is stacked by turns of blocks[0]
   } kind = op;
   std::string name;
   int which = 0;
@@ -57,6 +78,7 @@ struct Statement {
   std::vector<double> reals;
   std::vector<SizeSource> sizes;
   std::vector<Block> blocks;
+  Turns turns = {};
 };
 
 struct Constant {
@@ -99,8 +121,8 @@ struct Program {
   std::int64_t size_of(int role, const std::vector<std::int64_t>& base) const;
   std::vector<std::int64_t> sizes_of(const ValueType& type, const std::vector<std::int64_t>& base) const;
   bool is_late(int role) const;
-  /// What stands for the gradient by what the target does not depend on. On one side of a branch only, that is
-  /// undefined eagerly and 0 traced: where there are branches both are 0.
+  /// What stands for the gradient by what the target does not depend on. On one side of a branch only, or if a loop
+  /// takes no turn, that is undefined eagerly and 0 traced: where there are branches or loops both are 0.
   double undefined_gradient() const;
 };
 
@@ -113,6 +135,7 @@ struct Features {
   bool decisions = true, scopes = true, conds = true, layers = true, functions = true, tapes = true, variables = true,
        draws = true, captures = true, throws = true, late = true, facts = true, updates = true, audits = true,
        inferred = true;
+  bool loops = false;  // --with loops: they find differences that are not mended yet
 };
 
 Program generate(std::uint64_t seed, const Features& features);

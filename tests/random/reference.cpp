@@ -212,7 +212,69 @@ class Interpreter {
         return give(bounded_gradient(s, in, *tapes[index(s.which)]));
       case Statement::fail:
         throw std::domain_error("the side that throws");
+      case Statement::loop:
+        return give(loop(s, in, values));
     }
+  }
+
+  std::vector<Array> loop(const Statement& s, const std::vector<Array>& in, const Environment& values) {
+    const Turns& turns = s.turns;
+    std::vector<Array> carried(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(turns.carried));
+    std::int64_t count = turns.count;
+    if (turns.sequences > 0) count = in[turns.carried].sizes[0];
+    if (turns.kind == Turns::size || turns.kind == Turns::value)
+      count = s.sizes[0].value < 0 ? s.sizes[0].constant
+                                   : values[index(s.sizes[0].value)].sizes[static_cast<std::size_t>(s.sizes[0].axis)];
+    auto run = [&](const Block& b, const std::vector<Array>& given) {
+      Environment inner = values;
+      spend(static_cast<std::int64_t>(values.size()));
+      for (std::size_t i = 0; i < b.parameters.size(); ++i) inner[index(b.parameters[i])] = given[i];
+      return block(b, inner, {});
+    };
+    std::vector<std::vector<Array>> stacks(s.outputs.size() - turns.carried);
+    for (std::int64_t turn = 0; turn < count; ++turn) {
+      if (turns.kind == Turns::condition && plain(run(s.blocks[1], carried)[0].values[0]) == 0) break;
+      const std::int64_t place = turns.reverse ? count - 1 - turn : turn;
+      std::vector<Array> given = carried;
+      for (std::size_t i = 0; i < turns.sequences; ++i) given.push_back(element(in[turns.carried + i], place));
+      if (turns.counted()) {
+        Array number = Array::scalar(static_cast<double>(place));
+        number.real = false;
+        number.dtype = DType::i64;
+        given.push_back(fresh(number));
+      }
+      std::vector<Array> left = run(s.blocks[0], given);
+      for (std::size_t i = 0; i < left.size(); ++i) {
+        if (i >= turns.carried)
+          stacks[i - turns.carried].push_back(left[i]);
+        else
+          carried[i] = turns.bounded[i] ? row_of("tanh", {left[i]}) : left[i];
+      }
+    }
+    for (std::vector<Array>& stack : stacks) {
+      if (stack.empty()) throw NotWritten{"the sizes of results of no turn"};
+      if (turns.reverse) std::reverse(stack.begin(), stack.end());
+      carried.push_back(stacked(stack));
+    }
+    return carried;
+  }
+  Array element(const Array& sequence, std::int64_t place) {
+    Array used = use(sequence), out = used;
+    out.sizes.erase(out.sizes.begin());
+    std::int64_t count = 1;
+    for (std::int64_t size : out.sizes) count *= size;
+    out.values.assign(used.values.begin() + place * count, used.values.begin() + (place + 1) * count);
+    return result(out, {used});
+  }
+  Array stacked(const std::vector<Array>& elements) {
+    std::vector<Array> used;
+    for (const Array& a : elements) used.push_back(use(a));
+    Array out = used[0];
+    out.uncertain = 0;
+    out.sizes.insert(out.sizes.begin(), static_cast<std::int64_t>(used.size()));
+    for (std::size_t i = 1; i < used.size(); ++i)
+      out.values.insert(out.values.end(), used[i].values.begin(), used[i].values.end());
+    return result(out, used);
   }
 
   Array read(int which) {

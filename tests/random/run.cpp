@@ -46,7 +46,7 @@ struct Instance::Machine {
 
   static bool branches(const Block& block) {
     return std::any_of(block.statements.begin(), block.statements.end(), [](const Statement& s) {
-      return s.kind == Statement::decide || s.kind == Statement::cond ||
+      return s.kind == Statement::decide || s.kind == Statement::cond || s.kind == Statement::loop ||
              std::any_of(s.blocks.begin(), s.blocks.end(), branches);
     });
   }
@@ -103,7 +103,8 @@ struct Instance::Machine {
           sizes.push_back(from.value < 0 ? Dim(from.constant) : at(from.value).dim(from.axis));
         const Row& r = row(s.name);
         give({r.run({s, in, sizes, p.real}, r)});
-        if (self.draws && (s.name == "uniform" || s.name == "normal" || s.name == "randint"))
+        // Eagerly too a turn is traced where there is none, for the sizes of its results.
+        if (self.draws && !tracing() && (s.name == "uniform" || s.name == "normal" || s.name == "randint"))
           self.draws->push_back(at(s.outputs[0]));
         return;
       }
@@ -147,7 +148,62 @@ struct Instance::Machine {
         return give(gradient(s, in, *tapes[static_cast<std::size_t>(s.which)]));
       case Statement::fail:
         throw std::domain_error("the side that throws: " + std::to_string(s.numbers[0]));
+      case Statement::loop:
+        return give(loop(s, in, values));
     }
+  }
+
+  Tensors loop(const Statement& s, const Tensors& in, const Environment& values) {
+    const Turns& turns = s.turns;
+    const auto first = static_cast<std::ptrdiff_t>(turns.carried);
+    Tensors carried(in.begin(), in.begin() + first), sequences(in.begin() + first, in.end());
+    auto run = [&](const Block& b, const Tensors& state, const Tensors& elements, const Tensor& place) {
+      Environment inner = values;
+      Tensors given = state;
+      given.insert(given.end(), elements.begin(), elements.end());
+      if (place.defined()) given.push_back(place);
+      for (std::size_t i = 0; i < b.parameters.size(); ++i) inner[static_cast<std::size_t>(b.parameters[i])] = given[i];
+      return block(b, inner, {});  // tapes from outside are not asked inside of a loop
+    };
+    auto turn = [&](const Tensors& state, const Tensors& elements, const Tensor& place) {
+      Tensors out = run(s.blocks[0], state, elements, place);
+      for (std::size_t i = 0; i < turns.carried; ++i)
+        if (turns.bounded[i]) out[i] = tanh(out[i]);
+      return std::pair(Tensors(out.begin(), out.begin() + first), Tensors(out.begin() + first, out.end()));
+    };
+    const LoopOptions options{.checkpoint_every = turns.checkpoint_every};
+    switch (turns.kind) {
+      case Turns::number:
+      case Turns::size:
+      case Turns::value: {
+        auto body = [&](Tensor place, Tensors state) { return turn(state, {}, place).first; };
+        if (turns.kind == Turns::number) return for_loop(turns.count, body, carried, options);
+        const SizeSource& from = s.sizes[0];
+        Dim size = from.value < 0 ? Dim(from.constant) : values[static_cast<std::size_t>(from.value)].dim(from.axis);
+        if (turns.kind == Turns::size) return for_loop(size, body, carried, options);
+        return for_loop(tensor(size), body, carried, options);
+      }
+      case Turns::condition:
+        return while_loop(
+                   [&](std::pair<Tensors, Tensor> state) {
+                     return logical_and(state.second < turns.count, run(s.blocks[1], state.first, {}, {})[0]);
+                   },
+                   [&](std::pair<Tensors, Tensor> state) {
+                     return std::pair(turn(state.first, {}, {}).first, state.second + 1);
+                   },
+                   std::pair(carried, tensor(0)), options)
+            .first;
+      case Turns::scan: {
+        auto [last, stacked] =
+            stet::scan([&](Tensors state, Tensors elements) { return turn(state, elements, {}); }, carried, sequences,
+                       {.reverse = turns.reverse, .checkpoint_every = turns.checkpoint_every});
+        last.insert(last.end(), stacked.begin(), stacked.end());
+        return last;
+      }
+      case Turns::map:
+        return map_fn([&](Tensors elements) { return turn({}, elements, {}).second; }, sequences, options);
+    }
+    throw std::logic_error("an unknown loop");
   }
 
   Tensors gradient(const Statement& s, const Tensors& in, GradientTape& tape) {
@@ -290,10 +346,11 @@ void write_down(Outcome& out, const Tensors& tensors) {
 }
 
 /// What a trace may refuse though it runs eagerly: host code asks for a size that differs by the side of a branch, or
-/// such a size is 1 and would have to be repeated. Sides whose sizes are equal in each call, but not by anything that
-/// was traced, have such sizes too.
+/// such a size is 1 and would have to be repeated, or a turn gives such a size to be stacked. Sides whose sizes are
+/// equal in each call, but not by anything that was traced, have such sizes too.
 bool may_be_refused(const std::string& error) {
   for (const char* text : {" depends on values and is not known while tracing, so host code cannot ask ",
+                           ": a result of the turns has a size that depends on values",
                            "traced code repeats only sizes of 1 that it knows of beforehand"})
     if (error.find(text) != std::string::npos) return true;
   return false;

@@ -14,6 +14,7 @@ struct Place {
 };
 
 void visit(Block& block, std::vector<int> visible, std::vector<Place>& out) {
+  visible.insert(visible.end(), block.parameters.begin(), block.parameters.end());
   out.push_back({&block, visible});
   for (Statement& s : block.statements) {
     for (Block& inner : s.blocks) visit(inner, visible, out);
@@ -120,6 +121,7 @@ class Edits {
     if (kind == 1) return into_a_constant(p, place, index);
     if (kind == 2 || kind == 3) {
       auto side = static_cast<std::size_t>(kind - 2);
+      if (s.kind == Statement::loop) return simpler_loop(s, kind == 3);
       if (side >= s.blocks.size() || (s.kind == Statement::tape && has_tapes(s.blocks[side]))) return false;
       Statement whole = s;
       for (std::size_t i = 0; i < whole.outputs.size(); ++i)
@@ -131,10 +133,11 @@ class Edits {
       return true;
     }
     // Fewer outputs.
-    for (std::size_t i = 0; i < s.outputs.size(); ++i)
+    for (std::size_t i = s.kind == Statement::loop ? s.turns.carried : 0; i < s.outputs.size(); ++i)
       if (!s.blocks.empty() && !used(p, s.outputs[i])) {
         s.outputs.erase(s.outputs.begin() + static_cast<std::ptrdiff_t>(i));
-        for (Block& inner : s.blocks) inner.results.erase(inner.results.begin() + static_cast<std::ptrdiff_t>(i));
+        for (Block& inner : s.blocks)
+          if (i < inner.results.size()) inner.results.erase(inner.results.begin() + static_cast<std::ptrdiff_t>(i));
         return true;
       }
     if (s.kind == Statement::gradient && s.outputs.size() > 1)
@@ -147,6 +150,23 @@ class Edits {
             s.numbers.erase(s.numbers.begin() + static_cast<std::ptrdiff_t>(i - (s.inputs.size() - 1)));
           return true;
         }
+    return false;
+  }
+
+  /// Without options, or with next values that are the last ones.
+  bool simpler_loop(Statement& s, bool idle) {
+    if (!idle) {
+      if (!s.turns.reverse && !s.turns.checkpoint_every) return false;
+      s.turns.reverse = false;
+      s.turns.checkpoint_every = 0;
+      return true;
+    }
+    for (std::size_t i = 0; i < s.turns.carried; ++i) {
+      Block& body = s.blocks[0];
+      if (body.results[i] == body.parameters[i]) continue;
+      body.results[i] = body.parameters[i];
+      return true;
+    }
     return false;
   }
 
