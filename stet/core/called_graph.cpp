@@ -326,6 +326,17 @@ std::shared_ptr<GradientPair> make_pair(const std::string& name, const Graph& gr
   Cut cut(joint, inputs.size(), weights_count, graph.results.size());
   pair->kept = cut.kept();
   pair->depends = cut.dependencies();
+  // A derivative that is 0 whatever comes back is one all the same.
+  std::size_t weight = 0;
+  for (std::size_t r = 0; r < graph.results.size(); ++r) {
+    if (!pair->has_gradient[r]) continue;
+    std::vector<bool> asked(graph.results.size(), false);
+    asked[r] = true;
+    const std::vector<bool> reached = inputs_reached(graph, asked);
+    for (std::size_t g = 0; g < pair->depends.size(); ++g)
+      if (reached[static_cast<std::size_t>(pair->gradient_of[g])]) pair->depends[g][weight] = true;
+    ++weight;
+  }
   pair->forward = compile_symbolic(cut.forward(), device_of(inputs));
   Graph backward = cut.backward();
   std::size_t gradients = backward.results.size();

@@ -229,6 +229,7 @@ class RecordedBackward {
       note_made(placeholders_.back());
     }
     const std::map<std::uint64_t, ValueId> held = variables_held();
+    first_ = trace.graph.nodes.size();
     Leaves given = trace.run_scope(
         [&] {
           Leaves out;
@@ -276,6 +277,12 @@ class RecordedBackward {
     std::vector<ValueId> results;
     for (const Tensor& gradient : gradients_)
       if (gradient.defined()) results.push_back(trace_.lift(gradient, {}));
+    for (std::size_t id = first_; id < inside_.size(); ++id)
+      if (graph.nodes[id].op->has_effect)
+        throw TraceError(error_text(text("tracing '", trace_.function(), "': ", graph.nodes[id].op->name,
+                                         " in the backward function of a custom_gradient, but a trace may go back "
+                                         "never or more than once"),
+                                    graph.nodes[id].where, "call it in the function itself"));
     for (ValueId id : needed(results)) copy(id);
     for (ValueId id : results) child_->results.push_back(in_child(id));
   }
@@ -314,6 +321,7 @@ class RecordedBackward {
   }
 
   Trace& trace_;
+  std::size_t first_ = 0;  // node that the way back recorded
   std::vector<Tensor> placeholders_, gradients_, residuals_;
   std::shared_ptr<Graph> child_;
   std::vector<bool> inside_;

@@ -49,14 +49,16 @@ bool same_type(const Tensor& a, const Tensor& b) {
 }
 
 /// What the results of no turn at all would be stacks of: a turn is traced for it, and thrown away.
-std::vector<Tensor> empty_stacks(const FlatLoop& loop) {
+std::vector<Tensor> empty_stacks(const FlatLoop& loop, std::shared_ptr<const void>& form) {
   std::vector<ValueType> types;
   {
     Trace trace(loop.name);
     OpenTrace open(trace);
+    // Symbols: what is asked of sizes counts only when there is a turn.
     auto argument = [&](const Tensor& tensor, int skip) {
       std::vector<Dim> sizes;
-      for (int axis = skip; axis < tensor.rank(); ++axis) sizes.push_back(tensor.node()->sizes[axis]);
+      for (int axis = skip; axis < tensor.rank(); ++axis)
+        sizes.push_back(trace.symbols().symbol({}, tensor.node()->sizes[axis]));
       return trace.add_argument({tensor.dtype(), Shape(sizes)});
     };
     std::vector<Tensor> carried, elements;
@@ -65,18 +67,19 @@ std::vector<Tensor> empty_stacks(const FlatLoop& loop) {
     Tensor place = trace.add_argument({DType::i64, Shape()});
     trace.run_scope(
         [&] {
-          for (const Tensor& result : loop.body(carried, elements, place).stacked)
-            types.push_back({result.dtype(), result.shape()});
+          FlatTurn left = loop.body(carried, elements, place);
+          for (const Tensor& result : left.stacked) {
+            std::vector<Dim> sizes{0};
+            for (const Dim& size : result.shape()) sizes.push_back(size.hint().value_or(0));
+            types.push_back({result.dtype(), Shape(sizes)});
+          }
+          form = left.form;
           return Leaves{};
         },
         loop.where);
   }
   std::vector<Tensor> out;
-  for (const ValueType& type : types) {
-    std::vector<Dim> sizes{0};
-    for (const Dim& size : type.shape) sizes.push_back(size.is_constant() ? size : Dim(0));
-    out.push_back(zeros(Shape(sizes), type.dtype));
-  }
+  for (const ValueType& type : types) out.push_back(zeros(type.shape, type.dtype));
   return out;
 }
 
@@ -87,7 +90,8 @@ FlatTurn run_turns(const FlatLoop& loop) {
   turns = loop.condition ? turns : std::max<std::int64_t>(turns, 0);
   FlatTurn out{loop.carried, {}};
   std::vector<std::vector<Tensor>> stacks;
-  for (std::int64_t turn = 0;; ++turn) {
+  std::int64_t turn = 0;
+  for (;; ++turn) {
     const std::int64_t at = loop.reverse && !loop.condition ? turns - 1 - turn : turn;
     Tensor place = creation::copied(DType::i64, &at, 1, Shape(), loop.where);
     if (loop.condition ? !static_cast<bool>(loop_condition(loop.name, loop.condition(out.carried, place), loop.where))
@@ -96,6 +100,7 @@ FlatTurn run_turns(const FlatLoop& loop) {
     std::vector<Tensor> elements;
     for (const Tensor& sequence : loop.sequences) elements.push_back(core_ops.element(sequence, at));
     FlatTurn left = loop.body(out.carried, elements, place);
+    out.form = left.form;
     for (std::size_t i = 0; i < out.carried.size(); ++i)
       if (!same_type(out.carried[i], left.carried[i])) throw_state_changes(loop, i, out.carried[i], left.carried[i]);
     out.carried = std::move(left.carried);
@@ -108,7 +113,7 @@ FlatTurn run_turns(const FlatLoop& loop) {
       stacks[r].push_back(std::move(left.stacked[r]));
     }
   }
-  if (turns == 0) out.stacked = empty_stacks(loop);
+  if (turn == 0 && loop.stacks) out.stacked = empty_stacks(loop, out.form);
   for (std::vector<Tensor>& stack : stacks) {
     if (loop.reverse) std::reverse(stack.begin(), stack.end());
     out.stacked.push_back(core_ops.stack(stack));

@@ -1,6 +1,7 @@
 // Loops over flat lists of tensors: what the public functions, replays and gradients are made of.
 #pragma once
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ namespace stet {
 /// What a turn leaves: the next carried values, and an element of each stacked result.
 struct FlatTurn {
   std::vector<Tensor> carried, stacked;
+  /// Whatever the body says of the form of its results: a loop that is followed gives back what was said when it was
+  /// recorded, should its body not get to its end.
+  std::shared_ptr<const void> form = {};
 };
 
 struct FlatLoop {
@@ -26,6 +30,7 @@ struct FlatLoop {
   std::vector<Tensor> sequences = {};           // [turns, …]
   bool reverse = false;
   bool recompute = false;
+  bool stacks = true;  // turns may give results; known not to: false
   /// No turn depends on another, and there are no carried values: ops take the elements of all turns at once where they
   /// can (batch.h). What draws random numbers, writes Variables or has other effects is done turn by turn all the same.
   bool at_once = false;

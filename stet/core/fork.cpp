@@ -450,6 +450,13 @@ std::shared_ptr<InnerScope> ForkScope::enclose(const std::function<Leaves()>& bo
                                          "': a tape that was made outside of a loop is told to watch "
                                          "a tensor inside of it"),
                                     where, "watch the tensor before the loop, or make the tape inside"));
+  for (const TapeMark& before : tapes_)
+    for (const TapeMark& mark : now)
+      if (mark.tape == before.tape && mark.asked > before.asked)
+        throw TraceError(error_text(text("tracing '", trace_.function(),
+                                         "': a tape that was made outside of a loop is asked for a gradient inside of "
+                                         "it, where it sees one turn of many"),
+                                    where, "make the tape inside, or ask it behind the loop"));
   auto inner = std::make_shared<InnerScope>();
   inner->enclosed = true;
   inner->prefix = end.path;
@@ -458,7 +465,6 @@ std::shared_ptr<InnerScope> ForkScope::enclose(const std::function<Leaves()>& bo
   inner->reading_counts = end.readings;
   inner->last = std::move(end);
   restore(tapes_, checks_);
-  if (inner->last.error) std::rethrow_exception(inner->last.error);  // what a first turn would do
   return inner;
 }
 
@@ -816,6 +822,10 @@ std::vector<bool> inputs_reached(const Graph& side, const std::vector<bool>& ask
     const Node& node = side.nodes[id];
     if (!reached[id]) continue;
     std::vector<bool> used(node.inputs.size(), true);
+    if (node.op == &alias_row) {
+      const AliasAttributes::Kind kind = node.attributes.as<AliasAttributes>().kind;
+      used[0] = kind != AliasAttributes::stop && kind != AliasAttributes::attached;
+    }
     if (node.op->kind == Kind::branch) {
       const auto& branch = node.attributes.as<BranchAttributes>();
       const std::vector<bool> all(node.results.size(), true);

@@ -71,6 +71,7 @@ struct InnerScope {
   bool enclosed = false;
   std::vector<std::uint64_t> carried_variables;
   std::vector<bool> needed_further;  // see FlatLoop
+  std::shared_ptr<const void> form;  // see FlatTurn
   // Of one that forked, and of a loop:
   ValueId branch = -1;
   std::exception_ptr raises;  // all of its paths do: what host code around it gets
@@ -91,7 +92,7 @@ class ForkScope {
 
   /// Runs the body along all paths.
   Leaves explore(const std::function<Leaves()>& body, Where where);
-  /// Runs the body once, for a child graph: nothing that it does counts outside.
+  /// Runs the body once, for a child graph: nothing that it does counts outside. What it throws is in the scope.
   std::shared_ptr<InnerScope> enclose(const std::function<Leaves()>& body, Where where);
   /// Takes back the last thing of this path.
   void take_back(std::size_t length);

@@ -106,6 +106,35 @@ void refuse_again(const Graph& graph) {
   }
 }
 
+Graph without_effects(const Graph& given) {
+  Graph out = given;
+  out.nodes.clear();
+  std::vector<ValueId> to;
+  auto renamed = [&](ValueId id) {
+    ValueId now = to[static_cast<std::size_t>(id)];
+    if (now < 0) {
+      ValueId from = id;
+      while (given.node(from).op == &part_row) from = given.node(from).inputs[0];
+      const Node& host = given.node(from);
+      throw NoGradient(error_text(
+          text("gradient: ", host.op->name, " stands in a loop inside of a loop, which the gradient runs again"),
+          host.where, text("call ", host.op->name, " outside of the inner loop, so that it runs once")));
+    }
+    return now;
+  };
+  for (const Node& old : given.nodes) {
+    to.push_back(-1);
+    const bool is_part_of_effect = old.op == &part_row && to[static_cast<std::size_t>(old.inputs[0])] < 0;
+    if (old.op->has_effect || is_part_of_effect) continue;
+    Node node = with_children(old, without_effects);
+    for (ValueId& input : node.inputs) input = renamed(input);
+    to.back() = out.add(std::move(node));
+  }
+  for (ValueId& id : out.inputs) id = renamed(id);
+  for (ValueId& id : out.results) id = renamed(id);
+  return out;
+}
+
 namespace {
 
 constinit thread_local bool is_muted = false;

@@ -25,6 +25,8 @@ enum class Effects : bool {
 };
 /// NoGradient if a result of a graph whose effects have happened needs what host code gave: it would have to run again.
 void refuse_again(const Graph& graph);
+/// The graph without its effects, and those of children; NoGradient if something else needs what host code gave.
+Graph without_effects(const Graph& graph);
 
 /// A gradient that does not exist was asked for.
 class NoGradient : public UserError {

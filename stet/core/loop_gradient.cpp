@@ -26,8 +26,10 @@ class LoopGradient {
   }
 
   void run() {
-    // What the turns did outside of the program is not done again.
-    if (loop_.recompute || finds_sizes()) refuse_again(body_);
+    // What the turns did outside of the program is not done again: what host code gave is kept, if not by loops inside.
+    if (loop_.recompute || finds_sizes())
+      for (const Node& node : body_.nodes)
+        for (const GraphPointer& child : children(node)) refuse_again(*child);
     find_flow();
     find_candidates();
     FlatLoop back;
@@ -93,11 +95,11 @@ class LoopGradient {
   /// What a turn of the gradient may ask for of the forward turn: what it began with, and what it computed at a cost.
   void find_candidates() {
     for (int i = 0; i < loop_.turn_input(); ++i) candidates_.push_back(body_.inputs[static_cast<std::size_t>(i)]);
-    if (loop_.recompute || finds_sizes()) return;
+    const bool computes_again = loop_.recompute || finds_sizes();
     std::set<ValueId> changing;  // from turn to turn
     for (ValueId id = 0; id < static_cast<ValueId>(body_.nodes.size()); ++id) {
       const Node& node = body_.node(id);
-      if (is_turn_input(id) ||
+      if (is_turn_input(id) || node.op->has_effect ||
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return changing.contains(input); }))
         changing.insert(id);
       else
@@ -107,6 +109,7 @@ class LoopGradient {
         continue;
       }
       // What host code gave is not asked for again.
+      if (computes_again && !node.op->has_effect) continue;
       if ((node.op->kind == Kind::structure && !node.op->has_effect) || node.op->kind == Kind::layout) continue;
       if (node.results.size() == 1)
         candidates_.push_back(id);
@@ -141,6 +144,7 @@ class LoopGradient {
   FlatTurn turn(std::span<const Tensor> carried, std::span<const Tensor> elements, const Tensor& place) {
     const std::size_t stacked = elements.size() - candidates_.size();
     std::span<const Tensor> values = elements.subspan(stacked);
+    TurnOfGradient inside(*trace_);
     GradientTape tape;
     std::vector<Tensor> inputs(values.begin(), values.begin() + loop_.turn_input());
     inputs.push_back(place);

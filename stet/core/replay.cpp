@@ -190,6 +190,7 @@ FlatLoop loop_of(const Node& node, const std::vector<Dim>& sizes) {
   loop.reverse = attributes.reverse;
   loop.recompute = attributes.recompute;
   if (loop.count == LoopAttributes::by_size) loop.turns = attributes.turns.substitute(sizes);
+  loop.stacks = node.results.size() > static_cast<std::size_t>(attributes.carried);
   return loop;
 }
 

@@ -293,7 +293,7 @@ std::vector<TapeMark> mark_tapes() {
   std::vector<TapeMark> out;
   for (GradientTape::State* tape : visible_tapes())
     out.push_back({tape, tape->records.size(), tape->watched.size(), tape->reads.size(), tape->recording(), tape->spent,
-                   tape->resets});
+                   tape->resets, tape->asked});
   return out;
 }
 

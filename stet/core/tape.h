@@ -228,7 +228,7 @@ struct TapeMark {
   GradientTape::State* tape;
   std::size_t records, watched, reads;
   bool recording, spent;
-  std::uint64_t resets;
+  std::uint64_t resets, asked;
 };
 std::vector<TapeMark> mark_tapes();
 void return_tapes_to(const std::vector<TapeMark>& marks);

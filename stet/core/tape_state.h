@@ -38,6 +38,7 @@ struct GradientTape::State {
   int stopped = 0;                   // by how many that are alive
   bool was_stopped = false;          // where it was returned to last: a branch that began there is not for it
   std::uint64_t resets = 0;
+  std::uint64_t asked = 0;  // for gradients, how often
   std::vector<TapeRecord> records;
   std::unordered_set<std::uint64_t> tracked;  // depend on something watched
   struct Watched {

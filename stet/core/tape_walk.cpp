@@ -219,6 +219,7 @@ void begin(GradientTape::State& tape, const char* what, Where where) {
     throw UserError(error_text(text(what, ": this tape has given its gradients already"), where,
                                "make it GradientTape tape({.persistent = true}), or ask for all gradients at once"));
   tape.spent = true;
+  ++tape.asked;
 }
 
 Tensor zeros_of(const Source& source) {

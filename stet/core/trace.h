@@ -124,6 +124,9 @@ class Trace {
   /// receives their length.
   std::vector<Tensor> stack_also(const LoopAttributes& loop, std::span<const Tensor> inputs,
                                  const std::vector<ValueId>& values, Dim& turns);
+  /// What is recorded now belongs to a turn of a gradient: what loops inside of it did has been done. See
+  /// TurnOfGradient.
+  int turns_of_gradients = 0;
   /// The outcome of a condition on the path that is being run.
   bool decide(const Tensor& condition);
   /// What was recorded, without what went into branches and what no result needs. Ends the recording.
@@ -205,6 +208,18 @@ class Trace {
   std::vector<Tensor> alive_;                     // captured ones, so that their addresses stay theirs
   std::map<const TensorNode*, ValueId> watched_;  // captured ones, on this path
   ReadingCounts readings_;                        // on this path
+};
+
+/// While it lives, a turn of a loop's gradient is recorded.
+class TurnOfGradient {
+ public:
+  explicit TurnOfGradient(Trace& trace) : trace_(trace) { ++trace_.turns_of_gradients; }
+  ~TurnOfGradient() { --trace_.turns_of_gradients; }
+  TurnOfGradient(const TurnOfGradient&) = delete;
+  TurnOfGradient& operator=(const TurnOfGradient&) = delete;
+
+ private:
+  Trace& trace_;
 };
 
 /// The trace open on this thread, or null.

@@ -12,6 +12,7 @@
 #include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
 #include "stet/core/gradient.h"
+#include "stet/core/host_code_run.h"
 #include "stet/core/loop_errors.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -30,6 +31,7 @@ class LoopRecorder {
   FlatTurn record() {
     ForkScope& outer = *trace_.innermost_;
     const std::size_t before = outer.length();
+    const ReadingCounts readings = trace_.readings_;
     for (bool again = false;; again = true) {
       const std::size_t made = trace_.created.size();
       body_ = enclosed([&] { return run_body(); });
@@ -38,6 +40,7 @@ class LoopRecorder {
                                     "make it once, before the loop"));
       if (!carry_written(*body_)) break;
       outer.take_back(before);  // once more: these Variables are parameters
+      trace_.readings_ = readings;
     }
     if (loop_.condition) {
       condition_ = enclosed([&] { return run_condition(); });
@@ -53,6 +56,7 @@ class LoopRecorder {
     if (may_be_at_once(*body_)) {
       trace_.note_readings(body_->readings);
       FlatTurn out = all_at_once(*body_);
+      out.form = body_->form = form_;
       bury(*body_, body_parameters_);
       body_->last.results.clear();
       return out;
@@ -66,7 +70,11 @@ class LoopRecorder {
     std::shared_ptr<const InnerScope> body = followed([&] { return run_body(); }, true);
     if (loop_.condition) followed([&] { return run_condition(); }, false);
     trace_.note_readings(body->readings);
-    if (may_be_at_once(*body)) return all_at_once(*body);
+    if (may_be_at_once(*body)) {
+      FlatTurn out = all_at_once(*body);
+      out.form = body->form;
+      return out;
+    }
     if (loop_.count == LoopAttributes::by_size && !loop_.further) {
       Child again = child_of(*body);
       hoist(again, loop_.turns);
@@ -76,7 +84,9 @@ class LoopRecorder {
     std::shared_ptr<const InnerScope> end = trace_.innermost_->next_scope(hoisted, loop_.where);
     trace_.publish(*end);
     for (ValueId id : end->tail) trace_.innermost_->dig_up(id);
-    return split(end->outputs);
+    FlatTurn out = split(end->outputs);
+    out.form = body->form;
+    return out;
   }
 
  private:
@@ -139,6 +149,10 @@ class LoopRecorder {
       inner = scope.enclose(body, loop_.where);
     }
     trace_.innermost_->add({.kind = PathItem::scope, .inner = inner});
+    if (inner->last.error) {  // what a first turn would do
+      bury(*inner, parameters_);
+      std::rethrow_exception(inner->last.error);
+    }
     return inner;
   }
 
@@ -200,6 +214,7 @@ class LoopRecorder {
     Leaves turn = trace_.run_scope(
         [&] {
           FlatTurn left = loop_.body(given.carried, given.elements, given.place);
+          form_ = left.form;
           left.carried.insert(left.carried.end(), left.stacked.begin(), left.stacked.end());
           return leaves_of(left.carried);
         },
@@ -244,8 +259,8 @@ class LoopRecorder {
   bool carry_written(const InnerScope& body) {
     std::set<std::uint64_t> known(variables_.begin(), variables_.end()), now = written_inside(body, body_parameters_);
     const std::size_t before = variables_.size();
-    for (std::uint64_t id : trace_.variable_order())
-      if (now.contains(id) && !known.contains(id)) variables_.push_back(id);
+    for (std::uint64_t id : now)  // by number: whichever side of a decision was run first
+      if (!known.contains(id)) variables_.push_back(id);
     return variables_.size() > before;
   }
 
@@ -373,7 +388,10 @@ class LoopRecorder {
     std::vector<ValueId> inside;
     for (ValueId id : body.nodes)
       if (!given.contains(id)) inside.push_back(id);
-    body.needed = needed_among(trace_.graph, inside, body.results);
+    std::vector<ValueId> asked = body.results;
+    for (ValueId id : inside)
+      if (trace_.checks_of_.contains(id)) asked.push_back(id);
+    body.needed = needed_among(trace_.graph, inside, asked);
     std::erase_if(inside, [&](ValueId id) { return !body.needed.contains(id); });
     body.nodes = std::move(inside);
   }
@@ -383,7 +401,11 @@ class LoopRecorder {
     std::vector<ValueId> all;
     ForkScope::flatten(scope.prefix, 0, scope.prefix.size(), nullptr, all);
     out.results = scope.last.result_ids;
-    out.needed = needed_among(trace_.graph, all, out.results);
+    // Sizes are checked though nobody uses the op.
+    std::vector<ValueId> asked = out.results;
+    for (ValueId id : all)
+      if (trace_.checks_of_.contains(id)) asked.push_back(id);
+    out.needed = needed_among(trace_.graph, all, asked);
     for (ValueId id : all)
       if (out.needed.contains(id)) out.nodes.push_back(id);
     return out;
@@ -488,6 +510,7 @@ class LoopRecorder {
     bury(*body_, body_parameters_);
     if (condition_) bury(*condition_, condition_parameters_);
     body_->carried_variables = variables_;
+    body_->form = form_;
     body_->needed_further = std::move(needed_further);
     // What the loop leaves stands behind all that was recorded for it.
     auto end = std::make_shared<InnerScope>();
@@ -508,7 +531,9 @@ class LoopRecorder {
     for (InnerScope* scope : {body_.get(), condition_.get()})
       if (scope) scope->last.results.clear();
     trace_.publish(last);
-    return split(last.outputs);
+    FlatTurn out = split(last.outputs);
+    out.form = form_;
+    return out;
   }
 
   ValueType stacked_type(ValueId element, const Dim& turns) const {
@@ -538,6 +563,7 @@ class LoopRecorder {
   ValueId count_ = -1;
   std::vector<std::uint64_t> variables_;  // carried too, behind the loop's own
   std::shared_ptr<InnerScope> body_, condition_;
+  std::shared_ptr<const void> form_;
   std::vector<ValueId> parameters_, body_parameters_, condition_parameters_;
   int next_parameter_ = 0;
   std::size_t symbols_before_ = static_cast<std::size_t>(trace_.symbols().symbol_count());
@@ -555,6 +581,11 @@ std::vector<Tensor> Trace::stack_also(const LoopAttributes& loop, std::span<cons
   Graph body = *loop.body;
   const std::size_t before = body.results.size();
   body.results.insert(body.results.end(), values.begin(), values.end());
+  // In a turn of a gradient the loop is run once more, for what it computes; elsewhere it becomes one with the first.
+  if (turns_of_gradients > 0) {
+    body = without_effects(body);
+    if (more.condition) more.condition = std::make_shared<const Graph>(without_effects(*more.condition));
+  }
   const bool has_turns = loop.count == LoopAttributes::by_size || static_cast<int>(before) > loop.carried;
   Node node{.op = &loop_row, .label = "loop"};
   for (const Tensor& input : inputs) node.inputs.push_back(lift(input, {}));

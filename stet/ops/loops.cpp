@@ -1,5 +1,7 @@
 #include "stet/ops/loops.h"
 
+#include <utility>
+
 #include "stet/base/text.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/tape.h"
@@ -35,6 +37,22 @@ Leaves with_tensors(Leaves form, std::span<const Tensor> tensors) {
   std::size_t next = 0;
   for (Leaf& leaf : form)
     if (leaf.kind == Leaf::tensor && leaf.value.defined()) leaf.value = tensors[next++];
+  return form;
+}
+
+/// The leaves as a form to be filled: a tensor that is defined is one to come.
+Leaves without_tensors(Leaves leaves) {
+  for (Leaf& leaf : leaves) {
+    if (leaf.kind != Leaf::tensor) continue;
+    leaf.undefined = !leaf.value.defined();
+    leaf.value = {};
+  }
+  return leaves;
+}
+Leaves filled(Leaves form, std::span<const Tensor> tensors) {
+  std::size_t next = 0;
+  for (Leaf& leaf : form)
+    if (leaf.kind == Leaf::tensor && !std::exchange(leaf.undefined, false)) leaf.value = tensors[next++];
   return form;
 }
 
@@ -153,7 +171,7 @@ FlatTurn grouped_by_size(const FlatLoop& flat, std::int64_t k) {
     first = run_flat_loop(outer);
     last = run_rest(first.carried);
   }
-  FlatTurn out{flat.reverse ? first.carried : last.carried, {}};
+  FlatTurn out{flat.reverse ? first.carried : last.carried, {}, first.form ? first.form : last.form};
   for (std::size_t r = 0; r < first.stacked.size(); ++r)
     out.stacked.push_back(concat({without_groups(first.stacked[r]), last.stacked[r]}, 0));
   return out;
@@ -255,6 +273,7 @@ Turn run_loop(const Loop& loop) {
   flat.name = loop.name;
   flat.where = loop.where;
   flat.reverse = loop.reverse;
+  flat.stacks = loop.gives_results;
   flat.carried = tensors_in(loop, loop.state, "the state");
   flat.sequences = tensors_in(loop, loop.sequences, "what is scanned");
   for (const Leaf& leaf : loop.state)
@@ -262,19 +281,20 @@ Turn run_loop(const Loop& loop) {
   count_turns(loop, flat);
   if (loop.checkpoint_every < 0)
     fail(loop, text("checkpoint_every is ", loop.checkpoint_every), "0 keeps every turn, k one of k");
-  Leaves results;
   flat.body = [&](std::span<const Tensor> carried, std::span<const Tensor> elements, const Tensor& place) {
     Turn turn = loop.body(with_tensors(loop.state, carried), with_tensors(loop.sequences, elements), place);
     ensure_same_structure(loop, loop.state, turn.state);
-    results = std::move(turn.results);
-    return FlatTurn{tensors_in(loop, turn.state, "the state"), tensors_in(loop, results, "a result of a turn")};
+    FlatTurn left{tensors_in(loop, turn.state, "the state"), tensors_in(loop, turn.results, "a result of a turn")};
+    left.form = std::make_shared<const Leaves>(without_tensors(std::move(turn.results)));
+    return left;
   };
   if (loop.condition)
     flat.condition = [&](std::span<const Tensor> carried, const Tensor&) {
       return loop.condition(with_tensors(loop.state, carried));
     };
   FlatTurn end = run_with_checkpoints(flat, loop.checkpoint_every);
-  return {with_tensors(loop.state, end.carried), with_tensors(results, end.stacked)};
+  const Leaves form = end.form ? *static_cast<const Leaves*>(end.form.get()) : Leaves{};
+  return {with_tensors(loop.state, end.carried), filled(form, end.stacked)};
 }
 
 }  // namespace stet::inside

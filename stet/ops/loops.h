@@ -45,6 +45,7 @@ struct Loop {
   std::optional<In> turns = {};  // a number, a size, or a tensor; none: as the sequences have elements
   Leaves state = {}, sequences = {};
   bool reverse = false;
+  bool gives_results = true;  // beside the state
   std::int64_t checkpoint_every = 0;
   std::function<Turn(const Leaves& state, const Leaves& elements, const Tensor& place)> body = {};
   std::function<Tensor(const Leaves& state)> condition = {};
@@ -108,7 +109,7 @@ template <class Condition, class Body, class State>
 State while_loop(Condition&& condition, Body&& body, State state, LoopOptions options = {},
                  Where where = Where::here()) {
   inside::check_state<State>();
-  inside::Loop loop{.name = "while_loop", .where = where, .state = inside::leaves_of(state)};
+  inside::Loop loop{.name = "while_loop", .where = where, .state = inside::leaves_of(state), .gives_results = false};
   loop.checkpoint_every = options.checkpoint_every;
   loop.condition = [&](const inside::Leaves& leaves) -> Tensor {
     return inside::call_with_state(condition, inside::from_leaves<State>(leaves));
@@ -125,7 +126,8 @@ State while_loop(Condition&& condition, Body&& body, State state, LoopOptions op
 template <class Body, class State>
 State for_loop(const In& n, Body&& body, State state, LoopOptions options = {}, Where where = Where::here()) {
   inside::check_state<State>();
-  inside::Loop loop{.name = "for_loop", .where = where, .turns = n, .state = inside::leaves_of(state)};
+  inside::Loop loop{
+      .name = "for_loop", .where = where, .turns = n, .state = inside::leaves_of(state), .gives_results = false};
   loop.checkpoint_every = options.checkpoint_every;
   loop.body = [&](const inside::Leaves& leaves, const inside::Leaves&, const Tensor& place) {
     auto next = [&]() -> State {
@@ -177,6 +179,7 @@ auto scan(Body&& body, Carry carry, const Xs& xs, ScanLoopOptions options = {}, 
       .name = "scan", .where = where, .state = inside::leaves_of(carry), .sequences = inside::leaves_of(xs)};
   if (options.length) loop.turns.emplace(*options.length, where);
   loop.reverse = options.reverse;
+  loop.gives_results = !std::is_convertible_v<Given, Carry>;
   loop.checkpoint_every = options.checkpoint_every;
   loop.body = [&](const inside::Leaves& leaves, const inside::Leaves& elements, const Tensor&) {
     return inside::turn_of<Carry, Given>(body(inside::from_leaves<Carry>(leaves), inside::from_leaves<Xs>(elements)));
@@ -192,6 +195,7 @@ auto scan(Body&& body, Carry carry, ScanLoopOptions options, Where where = Where
   inside::Loop loop{.name = "scan", .where = where, .state = inside::leaves_of(carry)};
   if (options.length) loop.turns.emplace(*options.length, where);
   loop.reverse = options.reverse;
+  loop.gives_results = !std::is_convertible_v<Given, Carry>;
   loop.checkpoint_every = options.checkpoint_every;
   loop.body = [&](const inside::Leaves& leaves, const inside::Leaves&, const Tensor&) {
     return inside::turn_of<Carry, Given>(body(inside::from_leaves<Carry>(leaves)));
