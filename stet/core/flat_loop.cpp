@@ -65,18 +65,22 @@ std::vector<Tensor> empty_stacks(const FlatLoop& loop, std::shared_ptr<const voi
     for (const Tensor& tensor : loop.carried) carried.push_back(argument(tensor, 0));
     for (const Tensor& tensor : loop.sequences) elements.push_back(argument(tensor, 1));
     Tensor place = trace.add_argument({DType::i64, Shape()});
-    trace.run_scope(
-        [&] {
-          FlatTurn left = loop.body(carried, elements, place);
-          for (const Tensor& result : left.stacked) {
-            std::vector<Dim> sizes{0};
-            for (const Dim& size : result.shape()) sizes.push_back(size.hint().value_or(0));
-            types.push_back({result.dtype(), Shape(sizes)});
-          }
-          form = left.form;
-          return Leaves{};
-        },
-        loop.where);
+    auto look = [&] {
+      FlatTurn left = loop.body(carried, elements, place);
+      for (const Tensor& result : left.stacked) {
+        std::vector<Dim> sizes{0};
+        for (const Dim& size : result.shape()) sizes.push_back(size.hint().value_or(0));
+        types.push_back({result.dtype(), Shape(sizes)});
+      }
+      form = left.form;
+      return Leaves{};
+    };
+    try {
+      trace.run_scope(look, loop.where);
+    } catch (const UserError& error) {
+      throw UserError(text(error.what(), "\n  ", loop.name,
+                           " takes no turn: one was looked at for the types of what its turns give"));
+    }
   }
   std::vector<Tensor> out;
   for (const ValueType& type : types) out.push_back(zeros(type.shape, type.dtype));

@@ -273,7 +273,9 @@ TEST(Vmap, HasItsEffectsInTheOrderOfTheExamples) {
   seen.clear();
   Function traced = function("traced(x)", [&](Tensor x) { return f(x); });
   traced(tensor({1.f, 2.f, 3.f}));
-  if (!verifying()) EXPECT_EQ(seen, expected);  // else it is run to be compared, too
+  if (!verifying()) {  // else it is run to be compared, too
+    EXPECT_EQ(seen, expected);
+  }
 }
 
 // --- with derivatives, in every order

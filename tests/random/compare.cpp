@@ -92,11 +92,12 @@ std::optional<Difference> between(const Outcome& left, const Outcome& right, con
 
 std::optional<Difference> difference(const Program& program, Way way, Counts* counts) {
   Run eager = run_all(program, way, false), traced = run_all(program, way, true);
-  for (const Outcome& call : traced.calls)
-    if (call.refused) {
-      if (counts) ++counts->refused;
-      return std::nullopt;
-    }
+  for (const Run* run : {&eager, &traced})
+    for (const Outcome& call : run->calls)
+      if (call.refused) {
+        if (counts) ++counts->refused;
+        return std::nullopt;
+      }
   bool exact = way != Way::tape && !sums(program.body);
   for (const LayerPart& part : program.layers) exact = exact && !sums(part.routine.body);
   for (const Routine& r : program.functions) exact = exact && !sums(r.body);

@@ -135,7 +135,7 @@ struct Features {
   bool decisions = true, scopes = true, conds = true, layers = true, functions = true, tapes = true, variables = true,
        draws = true, captures = true, throws = true, late = true, facts = true, updates = true, audits = true,
        inferred = true;
-  bool loops = false;  // --with loops: they find differences that are not mended yet
+  bool loops = true;
 };
 
 Program generate(std::uint64_t seed, const Features& features);

@@ -423,7 +423,8 @@ Run run_all(const Program& program, Way way, bool traced) {
         out = {};
         std::string text = error.what();
         out.error = text.substr(0, text.find('\n'));
-        out.refused = traced && may_be_refused(text);
+        out.refused = (traced && may_be_refused(text)) ||
+                      text.find(" takes no turn: one was looked at for the types") != std::string::npos;
         // A traced call that fails has changed nothing; eagerly the writes before the error have happened.
         if (!traced || way == Way::verified)
           for (std::size_t v = 0; v < before.size(); ++v) instance.variables[v].assign(before[v]);
