@@ -7,6 +7,7 @@
 #include "stet/core/tape.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
+#include "stet/keras/metrics_reduction.h"
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
 
