@@ -113,6 +113,12 @@ constexpr Named<Summation> summations[] = {{"interpolation", "Interpolation", Su
                                            {"minoring", "Minoring", Summation::minoring},
                                            {"majoring", "Majoring", Summation::majoring}};
 
+void require_weight_of_each(const std::vector<double>& weights, std::int64_t labels, Where where) {
+  if (!weights.empty() && static_cast<std::int64_t>(weights.size()) != labels)
+    throw UserError(error_text(text("AUC: ", weights.size(), " label_weights for ", labels, " labels"), where,
+                               "give one for every label"));
+}
+
 struct Area {
   std::int64_t thresholds;
   Curve curve;
@@ -155,6 +161,7 @@ struct Area {
     if (!multi_label) return sum(each);
     Tensor of_labels = sum(each, 0);
     if (label_weights.empty()) return mean(of_labels);
+    require_weight_of_each(label_weights, of_labels.dim(0).value(), frame_where());
     Tensor weights = cast(tensor(label_weights), of_labels.dtype());
     return quotient(sum(of_labels * weights), sum(weights));
   }
@@ -181,6 +188,7 @@ FromBody area(const metrics::AUCOptions& options, Where where) {
                                "add .multi_label = true, or leave it out"));
   require_option(options.num_labels >= 0, "AUC", "num_labels", static_cast<double>(options.num_labels), "0 or more",
                  where);
+  if (options.num_labels > 0) require_weight_of_each(options.label_weights, options.num_labels, where);
   ConfusionOptions of{.thresholds = auc_thresholds(options, where),
                       .true_positives = true,
                       .false_positives = true,

@@ -3,7 +3,7 @@
 #pragma once
 #include <limits>
 
-#include "stet/keras/loss.h"
+#include "stet/keras/losses.h"
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {

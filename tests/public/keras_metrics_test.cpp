@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <thread>
 
 #include "expect_error.h"
 #include "keras_values.h"
@@ -452,6 +453,13 @@ TEST(KerasMetrics, WrongOptions) {
                   "one of interpolation, minoring, majoring");
   EXPECT_CONTAINS(error_of([] { metrics::AUC({.thresholds = {2}}); }), "AUC: a threshold = 2");
   EXPECT_CONTAINS(error_of([] { metrics::AUC({.num_labels = 3}); }), "num_labels = 3 without multi_label");
+  EXPECT_CONTAINS(error_of([] {
+                    metrics::AUC({.multi_label = true, .num_labels = 3, .label_weights = {1, 2}});
+                  }),
+                  "AUC: 2 label_weights for 3 labels");
+  metrics::AUC late({.multi_label = true, .label_weights = {1, 2}});
+  late.update_state(ones({4, 3}), ones({4, 3}));
+  EXPECT_CONTAINS(error_of([&] { late.result(); }), "AUC: 2 label_weights for 3 labels");
   EXPECT_CONTAINS(error_of([] { metrics::PrecisionAtRecall(1.5); }), "PrecisionAtRecall: recall = 1.5");
   EXPECT_CONTAINS(error_of([] { metrics::RecallAtPrecision(0.5, {.num_thresholds = 0}); }), "num_thresholds = 0");
   EXPECT_CONTAINS(error_of([] { metrics::F1Score({.average = "median"}); }), "one of none, micro, macro, weighted");
@@ -467,7 +475,7 @@ TEST(KerasMetrics, WrongOptions) {
 
 TEST(KerasMetrics, InFitOneTraceWithAPartialLastBatch) {
   random::seed(5);
-  Tensor x = random::normal({70, 4}), y = one_hot(argmax(x, -1), 4);
+  Tensor x = random::normal({65, 4}), y = one_hot(argmax(x, -1), 4);  // 52 to train on, 13 to validate
   keras::Sequential model{keras::Input({4}), keras::Dense(4, {.activation = "softmax"})};
   model.compile({.optimizer = keras::Adam(0.05),
                  .loss = "categorical_crossentropy",
@@ -475,7 +483,7 @@ TEST(KerasMetrics, InFitOneTraceWithAPartialLastBatch) {
                              metrics::F1Score({.average = "macro"}), metrics::R2Score(), "precision", "recall",
                              metrics::PrecisionAtRecall(0.5), metrics::TopKCategoricalAccuracy({.k = 2}),
                              metrics::OneHotMeanIoU(4), metrics::RootMeanSquaredError(), "ce"}});
-  keras::History history = model.fit(x, y, {.batch_size = 32, .epochs = 12, .verbose = 0, .validation_split = 0.2});
+  keras::History history = model.fit(x, y, {.batch_size = 17, .epochs = 12, .verbose = 0, .validation_split = 0.2});
   EXPECT_EQ(model.train_function().trace_count(), 1);
   EXPECT_EQ(model.test_function().trace_count(), 1);
   for (const char* name : {"accuracy", "auc", "by_label", "f1_score", "precision", "recall"})
@@ -487,6 +495,53 @@ TEST(KerasMetrics, InFitOneTraceWithAPartialLastBatch) {
   EXPECT_NEAR(results["f1_score"], metrics::F1Score({.average = "macro"})(y, predictions).item<float>(), 1e-6);
   EXPECT_NEAR(results["r2_score"], metrics::R2Score()(y, predictions).item<float>(), 1e-5);
   EXPECT_NEAR(results["ce"], results["loss"], 1e-6);
+}
+
+/// A metric that the first batch shapes, as a member of a model with a step of its own.
+struct Scored : keras::CustomModel {
+  keras::Sequential net{keras::Dense(3, {.activation = "softmax"})};
+  metrics::F1Score f1{{.average = "macro"}};
+  metrics::AUC area{{.multi_label = true}};
+  STET_MEMBERS(net, f1, area)
+  Tensor call(const Tensor& x, const keras::Context&) override { return net(x); }
+  keras::Logs train_step(const keras::Batch& batch) override {
+    GradientTape tape;
+    Tensor p = predict_on(batch.x, {.training = true});
+    Tensor value = loss()(batch.y, p);
+    optimizer().apply_gradients(tape.gradient(value, trainable_variables()), trainable_variables());
+    return {{"loss", value}, {"f1", f1(batch.y, p)}, {"area", area(batch.y, p)}};
+  }
+};
+
+TEST(KerasMetrics, MembersOfModels) {
+  random::seed(7);
+  Tensor x = random::normal({50, 3}), y = one_hot(argmax(x, -1), 3);
+  keras::Model model = Scored{};
+  model.compile({.optimizer = keras::Adam(0.05), .loss = "categorical_crossentropy"});
+  keras::History history = model.fit(x, y, {.batch_size = 16, .epochs = 10, .verbose = 0});
+  EXPECT_EQ(model.train_function().trace_count(), 1);
+  EXPECT_GT(history["f1"].back(), history["f1"].front());
+  EXPECT_GT(history["area"].back(), history["area"].front());
+}
+
+TEST(KerasMetrics, ManyThreadsUpdateOne) {
+  metrics::F1Score f1({.average = "micro"});
+  metrics::AUC area({.multi_label = true});
+  Tensor y = tensor({{1.f, 0.f}, {0.f, 1.f}}), p = tensor({{0.75f, 0.25f}, {0.875f, 0.125f}});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([=] {
+      for (int k = 0; k < 25; ++k) {
+        f1.update_state(y, p);
+        area.update_state(y, p);
+      }
+    });
+  for (std::thread& one : threads) one.join();
+  ASSERT_EQ(f1.variables().size(), 4u);
+  EXPECT_EQ(f1.variables()[0].read().item<float>(), 100);  // true positives
+  EXPECT_EQ(f1.variables()[1].read().item<float>(), 100);  // false positives
+  ASSERT_EQ(area.variables().size(), 4u);
+  EXPECT_EQ((area.variables()[0].read()[{0, 1}].item<float>()), 100);
 }
 
 }  // namespace
