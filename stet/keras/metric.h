@@ -1,14 +1,17 @@
 // Metrics: numbers gathered over batches. A Metric is what you hold; a CustomMetric is what you subclass to make one.
+// The frame; the metrics themselves are in metrics.h, by families.
 #pragma once
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "stet/base/dtype.h"
 #include "stet/base/export.h"
 #include "stet/base/where.h"
 #include "stet/core/handle.h"
@@ -39,7 +42,7 @@ class STET_API CustomMetric : public inside::Body {
   std::string description() const override;
 
  protected:
-  /// A Variable of this metric: zeros, not trainable.
+  /// A Variable of this metric: zeros, not trainable. Its sizes become integers.
   Variable add_weight(std::string_view name, const Shape& shape = {}, DType dtype = DType::f32,
                       Where where = Where::here());
 
@@ -52,15 +55,26 @@ class STET_API CustomMetric : public inside::Body {
 template <class T>
 concept MetricBody = std::derived_from<T, CustomMetric>;
 
-/// A metric. Copies share it.
+/// What all metrics have.
+struct MetricOptions {
+  std::string name = {};            // not given: after the class, "mean"
+  std::optional<DType> dtype = {};  // of what is gathered; not given: f32
+};
+
+/// A metric. Copies share it. Nothing in it looks at values on the host: updates and results are parts of traced steps,
+/// and one trace serves batches of all sizes.
+///
+/// Weights have a number for every sample [n], or for more of the axes of what is measured, [n, steps], or are one
+/// number for all.
 class STET_API Metric {
  public:
   using Function = std::function<Tensor(Tensor y_true, Tensor y_pred)>;
 
   /// Undefined: any use is a UserError.
   Metric() = default;
-  /// "accuracy" (which one follows from the shapes of labels and predictions), "mse", "mae" or the full name of a
-  /// metric.
+  /// As Keras resolves names: "mse", "auc", "f1_score", …, or a class, "Precision", with its defaults; the metric has
+  /// the name given. "accuracy" (or "acc") and "crossentropy" ("ce") are those of two classes, of classes by number or
+  /// of one-hot classes, as the shapes of labels and predictions say. Another name is a UserError that lists them.
   Metric(const char* name, Where where = Where::here());
   Metric(const std::string& name, Where where = Where::here()) : Metric(name.c_str(), where) {}
   /// The mean of what the function gives for every sample (or for every batch, if it gives one number).
@@ -75,10 +89,13 @@ class STET_API Metric {
 
   bool defined() const { return body_ != nullptr; }
   const std::string& name(Where where = Where::here()) const;
-  /// Of metrics::Mean the first tensor holds the values, the second, if there is one, their weights.
+  /// Of metrics::Mean and metrics::Sum the first tensor holds the values, the second, if there is one, their weights.
   void update_state(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {},
                     Where where = Where::here()) const;
   Tensor result(Where where = Where::here()) const;
+  /// Takes in a batch, and gives the result so far.
+  Tensor operator()(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {},
+                    Where where = Where::here()) const;
   void reset_state(Where where = Where::here()) const;
   std::vector<Variable> variables() const;
 
@@ -87,51 +104,26 @@ class STET_API Metric {
 
  protected:
   explicit Metric(FromBody from) : body_(std::move(from.body)) {}
+  template <class Options>
+  static Options named(std::string name, Options options) {
+    options.name = std::move(name);
+    return options;
+  }
 
  private:
   CustomMetric& metric_body(const char* asked, Where where) const;
   std::shared_ptr<inside::Body> body_;
 };
 
-namespace metrics {
+// A class of metrics: a handle whose constructor takes a name, options, both or nothing.
+#define STET_METRIC(Self, Options)                                                     \
+  class STET_API Self : public Metric {                                                \
+   public:                                                                             \
+    explicit Self(Options options = {}, Where where = Where::here());                  \
+    template <std::convertible_to<std::string> Name>                                   \
+    explicit Self(const Name& name, Options options = {}, Where where = Where::here()) \
+        : Self(named(name, std::move(options)), where) {}                              \
+    STET_HANDLE(Self, Metric)                                                          \
+  }
 
-/// The weighted mean of the values it is given.
-class STET_API Mean : public Metric {
- public:
-  explicit Mean(std::string name = "mean");
-  STET_HANDLE(Mean, Metric)
-};
-/// How often the largest prediction stands at the label: labels [...] (or [..., 1]), predictions [..., classes].
-class STET_API SparseCategoricalAccuracy : public Metric {
- public:
-  explicit SparseCategoricalAccuracy(std::string name = "sparse_categorical_accuracy");
-  STET_HANDLE(SparseCategoricalAccuracy, Metric)
-};
-/// How often the largest prediction stands where the largest label stands: both [..., classes].
-class STET_API CategoricalAccuracy : public Metric {
- public:
-  explicit CategoricalAccuracy(std::string name = "categorical_accuracy");
-  STET_HANDLE(CategoricalAccuracy, Metric)
-};
-struct BinaryAccuracyOptions {
-  double threshold = 0.5;
-};
-/// How often predictions, cut at the threshold, equal the labels 0 and 1.
-class STET_API BinaryAccuracy : public Metric {
- public:
-  explicit BinaryAccuracy(std::string name = "binary_accuracy", BinaryAccuracyOptions options = {});
-  STET_HANDLE(BinaryAccuracy, Metric)
-};
-class STET_API MeanSquaredError : public Metric {
- public:
-  explicit MeanSquaredError(std::string name = "mean_squared_error");
-  STET_HANDLE(MeanSquaredError, Metric)
-};
-class STET_API MeanAbsoluteError : public Metric {
- public:
-  explicit MeanAbsoluteError(std::string name = "mean_absolute_error");
-  STET_HANDLE(MeanAbsoluteError, Metric)
-};
-
-}  // namespace metrics
 }  // namespace stet::keras

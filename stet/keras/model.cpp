@@ -8,6 +8,7 @@
 #include "stet/keras/functional_body.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
+#include "stet/keras/metrics_reduction.h"
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
 

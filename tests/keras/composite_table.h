@@ -3,7 +3,7 @@
 #pragma once
 #include <limits>
 
-#include "stet/keras/loss.h"
+#include "stet/keras/losses.h"
 #include "tests/ops/oracle.h"
 
 namespace stet::op_test {
@@ -64,7 +64,7 @@ inline const std::vector<Composite>& composites() {
   using enum Operand;
   using X = const Tensors&;
   namespace losses = keras::losses;
-  static constexpr keras::LossOptions logits{.from_logits = true};
+  static constexpr keras::losses::CrossentropyFunctionOptions logits{.from_logits = true};
   static const std::vector<Composite> table = {
       {"softmax", {values}, [](X x) { return softmax(x[0]); }},
       {"softmax_first", {values}, [](X x) { return softmax(x[0], 0); }, false},  // an empty axis has no largest element

@@ -119,7 +119,7 @@ TEST(KerasMetric, Accuracies) {
   expect_close(mse.result(), {2.5}, 1e-6);
   std::string error = error_of([] { keras::Metric("acuracy"); });
   EXPECT_CONTAINS(error, "there is no metric 'acuracy'");
-  EXPECT_CONTAINS(error, "one of accuracy, ");
+  EXPECT_CONTAINS(error, "one of accuracy (acc), ");
 }
 
 TEST(KerasMetric, CustomOnesKeepVariables) {

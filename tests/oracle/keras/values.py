@@ -34,7 +34,9 @@ class Cases:
             value = np.asarray(value)
             sizes = ",".join(str(size) for size in value.shape)
             kind = TYPES[str(value.dtype)]
-            if kind in ("f32", "f64"):
+            if kind == "f32":
+                elements = [str(np.float32(e)) for e in value.ravel()]  # as few digits as tell it from others
+            elif kind == "f64":
                 elements = [repr(float(e)) for e in value.ravel()]
             else:
                 elements = [str(int(e)) for e in value.ravel()]

@@ -1,0 +1,103 @@
+// What the library's own losses are made of. Not a public header.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "stet/base/error.h"
+#include "stet/core/call.h"
+#include "stet/keras/losses_probabilistic.h"
+
+namespace stet::keras {
+
+constexpr double smallest_probability = 1e-7;  // Keras's epsilon
+
+/// Numbers of samples, and which of them count: `mask`, bool, undefined where all do.
+struct SampleValues {
+  SampleValues(Tensor values, Tensor mask = {}) : values(std::move(values)), mask(std::move(mask)) {}
+  Tensor values, mask;
+};
+using PerSample = std::function<SampleValues(const Tensor& y_true, const Tensor& y_pred, Where where)>;
+
+/// One of ours: errors in it name the line that called the loss, not a line of the library.
+class LibraryLoss : public CustomLoss {
+ public:
+  LibraryLoss(PerSample per_sample, LossOptions options)
+      : CustomLoss(std::move(options)), per_sample_(std::move(per_sample)) {}
+  Tensor call(const Tensor& y_true, const Tensor& y_pred) override { return per_sample_(y_true, y_pred, {}).values; }
+  SampleValues call_at(const Tensor& y_true, const Tensor& y_pred, Where where) {
+    return per_sample_(y_true, y_pred, where);
+  }
+
+ private:
+  const PerSample per_sample_;
+};
+
+/// The body of a class: its function and its options, which have a reduction, a name (by default `name`) and a dtype.
+template <class Options>
+FromBody library_loss(const char* name, const Options& options, PerSample per_sample) {
+  LossOptions common{options.reduction, options.name.empty() ? name : options.name, options.dtype};
+  return {std::make_shared<LibraryLoss>(std::move(per_sample), std::move(common))};
+}
+
+/// While it lives, a function of labels and predictions runs: both in one shape and in the type that is computed in
+/// (f32 for f16, bf16 and integers). A UserError where they do not fit.
+class LossCall {
+ public:
+  LossCall(const char* name, const Tensor& y_true, const Tensor& y_pred, Where where);
+
+  [[noreturn]] void fail(const std::string& problem, const std::string& advice) const;
+  void require(bool holds, const std::string& problem, const std::string& advice = {}) const {
+    if (!holds) fail(problem, advice);
+  }
+  /// In the type that the predictions came in.
+  Tensor finished(const Tensor& values) const;
+  /// The mean over an axis; of a scalar itself.
+  Tensor finished_mean(const Tensor& elements, int axis = -1) const;
+
+  Tensor labels, predictions;
+
+ private:
+  Frame frame_;
+  const char* name_;
+  Where where_;
+  DType result_;
+};
+
+/// The same of labels that are classes: [...] or [..., 1] beside predictions [..., classes], as integers. The classes
+/// may stand along another axis of the predictions than the last; they are moved there.
+class ClassCall {
+ public:
+  ClassCall(const char* name, const Tensor& y_true, const Tensor& y_pred, int axis, Where where);
+  /// What `of` [..., classes] has at the labels: [...]. A label that is no class is a UserError.
+  Tensor at_labels(const Tensor& of) const;
+  Tensor finished(const Tensor& values) const;
+
+  Tensor labels, predictions;
+
+ private:
+  Frame frame_;
+  DType result_;
+};
+
+/// `values` times weights, and what `reduction` makes of them.
+Tensor reduced(const SampleValues& values, const Tensor& sample_weight, Reduction reduction, Where where);
+
+/// Weights in the values' type with axes of size 1 at the end, as many axes as the values have; [..., 1] one less.
+Tensor aligned_weights(const Tensor& weights, const Tensor& values, Where where);
+
+Tensor clipped(const Tensor& probability);
+/// Divided by its sum over the axis, so that it is a distribution, and clipped.
+Tensor distribution(const Tensor& p, int axis);
+/// An axis of a tensor counted from the end: -1, -2, …; UserError for one that it has not.
+int axis_from_end(const char* name, int axis, const Tensor& t, Where where);
+/// A number that must lie in a range, at the construction of a loss or a metric.
+void require_option(bool holds, const char* owner, const char* option, double value, const char* range, Where where);
+
+namespace losses {
+/// sparse_categorical_crossentropy, and which samples count.
+SampleValues sparse_categorical_values(const Tensor& y_true, const Tensor& y_pred,
+                                       const SparseCrossentropyFunctionOptions& options, Where where);
+}  // namespace losses
+}  // namespace stet::keras
