@@ -1,6 +1,7 @@
 #include "stet/core/trace.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
+#include "stet/core/trace_end.h"
 
 namespace stet {
 namespace {
@@ -244,8 +246,14 @@ Tensor Trace::number_value(DType dtype, const void* element) {
   return tensor_of(place->second);
 }
 
+namespace {
+std::atomic<void (*)(const Trace&)> trace_end = nullptr;
+}
+void set_trace_end(void (*let_go)(const Trace& ended)) { trace_end.store(let_go); }
+
 std::vector<Where> Trace::left_behind() {
   tensors_.clear();
+  if (auto let_go = trace_end.load()) let_go(*this);
   std::lock_guard lock(life_->guard);
   std::vector<Where> lines;
   for (const auto& [id, count] : life_->alive) {

@@ -224,6 +224,7 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
     history.epochs.push_back(number);
     for (const auto& [name, value] : epoch.values) history.values[name].push_back(value);
   }
+  if (!history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
   return history;
 }
 

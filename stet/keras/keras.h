@@ -1,12 +1,14 @@
 // Keras's vocabulary: layers, models, losses, metrics and optimizers.
 #pragma once
 #include "stet/keras/activation.h"
+#include "stet/keras/constraint.h"
 #include "stet/keras/data.h"
 #include "stet/keras/dense.h"
 #include "stet/keras/dropout.h"
 #include "stet/keras/flatten.h"
 #include "stet/keras/history.h"
 #include "stet/keras/initializer.h"
+#include "stet/keras/initializers.h"
 #include "stet/keras/input.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/loss.h"
@@ -14,4 +16,7 @@
 #include "stet/keras/metric.h"
 #include "stet/keras/model.h"
 #include "stet/keras/optimizer.h"
+#include "stet/keras/optimizers.h"
+#include "stet/keras/regularizer.h"
+#include "stet/keras/schedule.h"
 #include "stet/keras/sequential.h"

@@ -129,6 +129,8 @@ Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const
   if (!batch.y.defined())
     throw UserError(error_text("the data has no labels, which the loss needs", where, "give x and y: fit(x, y)"));
   Tensor value = of(batch.y, y_pred, batch.sample_weight, where);
+  for (const Tensor& added : const_cast<CustomModel&>(*this).losses(where))
+    value = add(In(value, where), added.dtype() == value.dtype() ? added : cast(In(added, where), value.dtype()));
   Metric mean_loss;
   {
     std::lock_guard lock(training_->guard);
@@ -157,7 +159,10 @@ Logs CustomModel::train_step(const Batch& batch) {
   Tensor y_pred = predict_on(batch.x, {.training = true});
   Tensor loss = compute_loss(batch, y_pred);
   std::vector<Variable> variables = trainable_variables();
-  if (variables.size() > 0) optimizer().apply_gradients(tape.gradient(loss, variables, {}, where), variables, where);
+  if (variables.size() > 0) {
+    Tensor scaled = optimizer().scale_loss(loss, where);
+    optimizer().apply_gradients(tape.gradient(scaled, variables, {}, where), variables, where);
+  }
   return compute_metrics(batch, y_pred);
 }
 
