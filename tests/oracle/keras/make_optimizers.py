@@ -156,11 +156,11 @@ run(
 )
 run(
     "schedule",
-    o.Adam(o.schedules.ExponentialDecay(np.float64(0.25), 3, 0.5, staircase=True), weight_decay=0.25),
+    o.Adam(o.schedules.ExponentialDecay(0.25, 3, 0.5, staircase=True), weight_decay=0.25),
 )
 run(
     "accumulation schedule",
-    o.SGD(o.schedules.PiecewiseConstantDecay([1, 4], [np.float64(v) for v in (0.5, 0.25, 0.125)]), gradient_accumulation_steps=2),
+    o.SGD(o.schedules.PiecewiseConstantDecay([1, 4], [0.5, 0.25, 0.125]), gradient_accumulation_steps=2),
 )
 
 
