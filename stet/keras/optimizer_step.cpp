@@ -40,7 +40,8 @@ Gradients clipped(const OptimizerOptions& options, Gradients gradients, Where wh
   return gradients;
 }
 
-bool decays(const State& state, const Variable& variable) {
+bool decays(State& state, const Variable& variable) {
+  std::lock_guard lock(state.guard);
   if (state.undecayed.contains(variable.id())) return false;
   for (const std::regex& name : state.undecayed_names)
     if (std::regex_search(variable.name(), name)) return false;

@@ -235,6 +235,31 @@ TEST(KerasRegularizers, LossesOfALayer) {
   EXPECT_EQ(fixed.losses().size(), 0u);
 }
 
+TEST(KerasRegularizers, ModelsWhoseLayersMakeTheLoss) {
+  struct Reconstructing : keras::CustomLayer {
+    keras::Dense code{1}, back{3};
+    STET_MEMBERS(code, back)
+    Tensor call(const Tensor& x, const keras::Context&) override {
+      Tensor y = back(code(x));
+      add_loss(mean(square(y - x)));
+      return y;
+    }
+  };
+  for (bool eagerly : {false, true}) {
+    random::seed(1);
+    Tensor x = random::normal({32, 1}) * tensor({{1.f, -2.f, 0.5f}});
+    keras::Sequential model{keras::Input({3}), Reconstructing{}};
+    model.compile({.optimizer = keras::Adam(0.05), .run_eagerly = eagerly});
+    keras::History history = model.fit(x, {.batch_size = 8, .epochs = 15, .verbose = 0});
+    EXPECT_LT(history["loss"].back(), history["loss"].front() / 3);
+    // The last epoch's alone: the first ones were far larger.
+    EXPECT_NEAR(history["loss"].back(), model.evaluate(x)["loss"], history["loss"].back());
+    keras::Sequential without{keras::Input({3}), keras::Dense(3)};
+    without.compile({.run_eagerly = eagerly});
+    EXPECT_CONTAINS(error_of([&] { without.fit(x, {.verbose = 0}); }), "was compiled without a loss");
+  }
+}
+
 /// Adds on both sides of a branch, or on one.
 struct Branching : keras::CustomLayer {
   bool both = true;
