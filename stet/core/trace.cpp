@@ -12,6 +12,7 @@
 #include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
 #include "stet/core/host_code_run.h"
+#include "stet/core/kept_tensors.h"
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -249,6 +250,7 @@ Tensor Trace::number_value(DType dtype, const void* element) {
 
 std::vector<Where> Trace::left_behind() {
   tensors_.clear();
+  forget_kept_of(*this);
   std::lock_guard lock(life_->guard);
   std::vector<Where> lines;
   for (const auto& [id, count] : life_->alive) {

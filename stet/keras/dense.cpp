@@ -18,9 +18,16 @@ class DenseBody : public CustomLayer {
     if (input.rank() < 2) return;  // call() says what is wrong
     Initializer kernel = options_.kernel_initializer, bias = options_.bias_initializer;
     kernel_ = add_weight("kernel", {input[-1], units_},
-                         {.initializer = kernel.defined() ? kernel : "glorot_uniform", .dtype = options_.dtype});
+                         {.initializer = kernel.defined() ? kernel : "glorot_uniform",
+                          .dtype = options_.dtype,
+                          .regularizer = options_.kernel_regularizer,
+                          .constraint = options_.kernel_constraint});
     if (options_.use_bias)
-      bias_ = add_weight("bias", {units_}, {.initializer = bias.defined() ? bias : "zeros", .dtype = options_.dtype});
+      bias_ = add_weight("bias", {units_},
+                         {.initializer = bias.defined() ? bias : "zeros",
+                          .dtype = options_.dtype,
+                          .regularizer = options_.bias_regularizer,
+                          .constraint = options_.bias_constraint});
   }
 
   bool supports_masking() const override { return true; }
@@ -33,7 +40,9 @@ class DenseBody : public CustomLayer {
       throw UserError(error_text(text(description(), ": its input ", described(x), " has ", size_now(x.dim(-1)),
                                       " values per sample; it was built for ", kernel_.shape()[0]),
                                  where, text("give it [batch, …, ", kernel_.shape()[0], "]")));
-    return options_.activation(product(x, where), where);
+    Tensor y = options_.activation(product(x, where), where);
+    if (options_.activity_regularizer.defined()) add_loss(penalty(y, where), where);
+    return y;
   }
 
  private:
@@ -41,6 +50,12 @@ class DenseBody : public CustomLayer {
     Frame frame("Dense", where);
     Tensor out = matmul(x.dtype() == options_.dtype ? x : cast(x, options_.dtype), kernel_);
     return options_.use_bias ? out + bias_ : out;
+  }
+
+  Tensor penalty(const Tensor& y, Where where) const {
+    Tensor total = options_.activity_regularizer(y, where);
+    Frame frame("Dense", where);
+    return total / maximum(cast(y.dim(0), total.dtype()), 1);  // no samples, no penalty
   }
 
   std::int64_t units_;

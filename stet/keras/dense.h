@@ -13,6 +13,11 @@ struct DenseOptions {
   bool use_bias = true;
   Initializer kernel_initializer = {};  // none: "glorot_uniform"
   Initializer bias_initializer = {};    // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   DType dtype = DType::f32;
 };

@@ -200,7 +200,6 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   FormOfModel form(model);
   std::shared_ptr<Step> step =
       step_of(model, &Training::train, "train_step", [&model](const Batch& batch) { return model.train_step(batch); });
-  const std::vector<Metric> metrics = metrics_of(model);
   const int verbose = verbosity(options.verbose);
   Batches batches(train, {.batch_size = options.batch_size, .shuffle = options.shuffle}, options.steps_per_epoch,
                   where);
@@ -213,17 +212,18 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   for (int number = options.initial_epoch; number < options.epochs; ++number) {
     if (verbose > 0) std::cout << text("Epoch ", number + 1, "/", options.epochs, "\n") << std::flush;
     ProgressBar bar = make_bar(target, verbose);
-    reset(metrics);
+    reset(metrics_of(model));  // the first step may have made one
     Epoch epoch = run_epoch(*step, *form, batches, bar, where);
     if (epoch.steps == 0) refuse("fit: the data is empty", where, "give it at least one batch");
     target = epoch.steps;
     if (validation.defined() && (number + 1) % options.validation_freq == 0)
-      for (auto& [name, value] : evaluated(model, *form, metrics, validation, evaluate_options, where))
+      for (auto& [name, value] : evaluated(model, *form, metrics_of(model), validation, evaluate_options, where))
         epoch.values.emplace_back(text("val_", name), value);
     bar.finish(epoch.steps, epoch.values);
     history.epochs.push_back(number);
     for (const auto& [name, value] : epoch.values) history.values[name].push_back(value);
   }
+  if (!history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
   return history;
 }
 

@@ -1,97 +1,62 @@
 #include "stet/keras/initializer.h"
 
-#include <cmath>
 #include <string_view>
-#include <vector>
 
+#include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/dim_host.h"
-#include "stet/ops/ops.h"
+#include "stet/keras/initializers.h"
 
 namespace stet::keras {
 namespace {
 
-enum class Distribution { constant, uniform, normal, truncated_normal };
-enum class Fan { none, in, average };
-
-/// value: of a constant; the half width or standard deviation without a fan; otherwise the scale of the variance.
-struct NamedRule {
-  std::string_view name;
-  Distribution distribution;
-  Fan fan;
-  double value;
+struct NamedInitializer {
+  std::string_view name, class_name;
+  Initializer (*make)();
 };
-constexpr NamedRule named_rules[] = {
-    {"glorot_normal", Distribution::truncated_normal, Fan::average, 1},
-    {"glorot_uniform", Distribution::uniform, Fan::average, 1},
-    {"he_normal", Distribution::truncated_normal, Fan::in, 2},
-    {"he_uniform", Distribution::uniform, Fan::in, 2},
-    {"lecun_normal", Distribution::truncated_normal, Fan::in, 1},
-    {"lecun_uniform", Distribution::uniform, Fan::in, 1},
-    {"ones", Distribution::constant, Fan::none, 1},
-    {"random_normal", Distribution::normal, Fan::none, 0.05},
-    {"random_uniform", Distribution::uniform, Fan::none, 0.05},
-    {"truncated_normal", Distribution::truncated_normal, Fan::none, 0.05},
-    {"zeros", Distribution::constant, Fan::none, 0},
+template <class T>
+Initializer made() {
+  return T();
+}
+using namespace initializers;
+constexpr NamedInitializer named_initializers[] = {
+    {"constant", "Constant", made<Constant>},
+    {"glorot_normal", "GlorotNormal", made<GlorotNormal>},
+    {"glorot_uniform", "GlorotUniform", made<GlorotUniform>},
+    {"he_normal", "HeNormal", made<HeNormal>},
+    {"he_uniform", "HeUniform", made<HeUniform>},
+    {"identity", "Identity", made<Identity>},
+    {"lecun_normal", "LecunNormal", made<LecunNormal>},
+    {"lecun_uniform", "LecunUniform", made<LecunUniform>},
+    {"ones", "Ones", made<Ones>},
+    {"orthogonal", "Orthogonal", made<Orthogonal>},
+    {"random_normal", "RandomNormal", made<RandomNormal>},
+    {"random_uniform", "RandomUniform", made<RandomUniform>},
+    {"stft", "STFT", made<STFT>},
+    {"truncated_normal", "TruncatedNormal", made<TruncatedNormal>},
+    {"variance_scaling", "VarianceScaling", made<VarianceScaling>},
+    {"zeros", "Zeros", made<Zeros>},
 };
 
-/// How many inputs and outputs meet in one weight: the last two axes are in and out, the others a receptive field.
-double fan_of(Fan fan, const Shape& sizes) {
-  double in = 1, out = 1;
-  if (sizes.rank() == 1) {
-    in = out = static_cast<double>(sizes[0]);
-  } else if (sizes.rank() >= 2) {
-    double field = 1;
-    for (int i = 0; i + 2 < sizes.rank(); ++i) field *= static_cast<double>(sizes[i]);
-    in = field * static_cast<double>(sizes[-2]);
-    out = field * static_cast<double>(sizes[-1]);
-  }
-  return std::max(1.0, fan == Fan::in ? in : (in + out) / 2);
-}
-
-/// Normal numbers within two standard deviations: those outside are drawn again, from streams beside the first.
-Tensor truncated_normal(const Shape& shape, random::StreamSeed stream, double stddev, DType dtype) {
-  Tensor drawn = random::stateless_normal(shape, stream, {.dtype = dtype});
-  const bool empty = shape.element_count() == 0;
-  for (std::uint64_t again = 1; !empty && max(abs(drawn)).item<double>() > 2; ++again) {
-    random::StreamSeed next{
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(stream[0]) + again * 0x9e3779b97f4a7c15u), stream[1]};
-    drawn = where(abs(drawn) > 2, random::stateless_normal(shape, next, {.dtype = dtype}), drawn);
-  }
-  return drawn * stddev;
-}
-
-Tensor draw(const NamedRule& rule, const Shape& shape, DType dtype) {
-  if (rule.distribution == Distribution::constant) return full(shape, rule.value, dtype);
-  random::StreamSeed stream = random::next_initial_stream();
-  double variance = rule.fan == Fan::none ? 0 : rule.value / fan_of(rule.fan, shape);
-  switch (rule.distribution) {
-    case Distribution::uniform: {
-      double limit = rule.fan == Fan::none ? rule.value : std::sqrt(3 * variance);
-      return random::stateless_uniform(shape, stream, {.minval = -limit, .maxval = limit, .dtype = dtype});
-    }
-    case Distribution::normal:
-      return random::stateless_normal(shape, stream, {.stddev = rule.value, .dtype = dtype});
-    default: {
-      // Cutting at two deviations narrows the distribution by this factor; as in Keras, variance scaling makes up for
-      // it.
-      constexpr double deviation_left = 0.87962566103423978;
-      double stddev = rule.fan == Fan::none ? rule.value : std::sqrt(variance) / deviation_left;
-      return truncated_normal(shape, stream, stddev, dtype);
-    }
-  }
+/// Keras's other names.
+std::string_view resolved(std::string_view name) {
+  if (name == "normal") return "random_normal";
+  if (name == "uniform") return "random_uniform";
+  if (name == "one") return "ones";
+  if (name == "zero") return "zeros";
+  return name;
 }
 
 }  // namespace
 
 Initializer::Initializer(const char* name, Where where) {
   std::string known;
-  for (const NamedRule& rule : named_rules) {
-    if (rule.name == name) {
-      rule_ = [&rule](const Shape& shape, DType dtype) { return draw(rule, shape, dtype); };
+  for (const NamedInitializer& one : named_initializers) {
+    if (one.name == resolved(name) || one.class_name == name) {
+      *this = one.make();
       return;
     }
-    known += text(known.empty() ? "" : ", ", rule.name);
+    known += text(known.empty() ? "" : ", ", one.name);
   }
   throw UserError(error_text(text("there is no initializer '", name, "'"), where, text("one of ", known)));
 }

@@ -1,5 +1,6 @@
 // Initializers: the first values of weights, by name or by a callable.
 #pragma once
+#include <concepts>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -25,7 +26,9 @@ class STET_API Initializer {
   Initializer(const char* name, Where where = Where::here());
   Initializer(const std::string& name, Where where = Where::here()) : Initializer(name.c_str(), where) {}
   template <class F>
-  requires std::is_invocable_r_v<Tensor, F, const Shape&, DType> Initializer(F rule) : rule_(std::move(rule)) {}
+  requires(!std::derived_from<F, Initializer> && std::is_invocable_r_v<Tensor, F, const Shape&, DType>)
+      Initializer(F rule)
+      : rule_(std::move(rule)) {}
 
   bool defined() const { return rule_ != nullptr; }
   /// The value; a tensor of another shape or type, which only a callable can give, is a UserError.

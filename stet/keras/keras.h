@@ -1,6 +1,7 @@
 // Keras's vocabulary: layers, models, losses, metrics and optimizers.
 #pragma once
 #include "stet/keras/activation.h"
+#include "stet/keras/constraint.h"
 #include "stet/keras/data.h"
 #include "stet/keras/dense.h"
 #include "stet/keras/dropout.h"
@@ -8,6 +9,7 @@
 #include "stet/keras/functional.h"
 #include "stet/keras/history.h"
 #include "stet/keras/initializer.h"
+#include "stet/keras/initializers.h"
 #include "stet/keras/input.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/losses.h"
@@ -15,5 +17,8 @@
 #include "stet/keras/metrics.h"
 #include "stet/keras/model.h"
 #include "stet/keras/optimizer.h"
+#include "stet/keras/optimizers.h"
 #include "stet/keras/policy.h"
+#include "stet/keras/regularizer.h"
+#include "stet/keras/schedule.h"
 #include "stet/keras/sequential.h"

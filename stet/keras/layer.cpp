@@ -13,6 +13,7 @@
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
+#include "stet/keras/added_losses.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
 #include "stet/keras/names.h"
@@ -229,7 +230,7 @@ class Collector : public MemberVisitor {
   explicit Collector(Inventory& out) : out_(out) {}
 
   void enter(CustomLayer& layer, const std::string& path) {
-    if (!seen_layers_.insert(layer.object_id()).second) return;
+    if (!out_.all_layers.insert(layer.object_id()).second) return;
     std::vector<Weight> own;
     {
       std::lock_guard lock(layer.state().guard);
@@ -237,7 +238,7 @@ class Collector : public MemberVisitor {
     }
     std::string outer = std::exchange(path_, path);
     ++depth_;
-    for (const Weight& weight : own) visit(weight.path, weight.variable);
+    for (const Weight& weight : own) add(weight);
     layer.visit_members(*this);
     --depth_;
     path_ = std::move(outer);
@@ -250,17 +251,21 @@ class Collector : public MemberVisitor {
     enter(static_cast<CustomLayer&>(*layer.body()), text(path_, "/", name));
   }
   void visit(const std::string& name, const Variable& variable) override {
-    if (variable.defined() && seen_variables_.insert(variable.id()).second)
-      out_.weights.push_back({text(path_, "/", name), variable});
+    if (variable.defined()) add({name, variable});
   }
   void visit(const std::string&, const Metric& metric) override {
     if (metric.defined()) out_.metrics.push_back(metric);
+  }
+  void add(Weight weight) {
+    if (!seen_variables_.insert(weight.variable.id()).second) return;
+    weight.path = text(path_, "/", weight.path);
+    out_.weights.push_back(std::move(weight));
   }
 
   Inventory& out_;
   std::string path_;
   int depth_ = 0;
-  std::set<std::uint64_t> seen_layers_, seen_variables_;
+  std::set<std::uint64_t> seen_variables_;
 };
 
 }  // namespace
@@ -308,8 +313,23 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
       {.trainable = options.trainable, .name = inside_call ? text(running_path(), "/", name) : std::string(name)},
       where);
   std::lock_guard lock(state_->guard);
-  state_->weights.push_back({std::string(name), variable});
+  if (options.constraint.defined()) state_->constrained.emplace_back(variable, options.constraint);
+  state_->weights.push_back(
+      {std::string(name), variable, std::move(options.regularizer), std::move(options.constraint)});
   return variable;
+}
+
+void CustomLayer::add_loss(const Tensor& loss, Where where) { LossesOfCall::add(*this, loss, where); }
+
+std::vector<Tensor> CustomLayer::losses(Where where) {
+  Inventory all = inventory(*this);
+  std::vector<Tensor> out;
+  for (const LossesOfCall::Added& added : LossesOfCall::latest())
+    if (all.all_layers.contains(added.layer)) out.push_back(added.loss);
+  for (const Weight& weight : all.weights)
+    if (weight.regularizer.defined() && weight.variable.trainable())
+      out.push_back(weight.regularizer(weight.variable.read(where), where));
+  return out;
 }
 
 // --- the call
@@ -397,17 +417,19 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
   if (options.mask.defined()) masks[0] = options.mask;
   const Context context{.training = training, .where = where, .masks = masks};
   OutputsOfCall outputs_of_call;
+  LossesOfCall losses_of_call(layer);
   try {
-    Tensors results = scope(
+    Tensors results = losses_of_call.taken(scope(
         [&] {
+          losses_of_call.restart();
           ensure_built(layer, inputs);
           Tensors given = layer.call_many(inputs, context);
           if (given.empty() || !given[0].defined())
             throw UserError(error_text(text(layer.description(), ": its call() returned an undefined tensor"), where,
                                        "return a tensor on every path"));
-          return given;
+          return losses_of_call.with(given);
         },
-        where);
+        where));
     outputs_of_call.add(layer, results[0].shape());
     layer.state().called.store(true, std::memory_order_release);
     bring_masks(layer, inputs, context, results);
@@ -564,6 +586,8 @@ Tensors Layer::call_many(const Tensors& inputs, CallOptions options, Where where
   std::shared_ptr<inside::Body> alive = body_;
   return call_layer(layer_body("call", where), inputs, options, where);
 }
+
+std::vector<Tensor> Layer::losses(Where where) const { return layer_body("losses", where).losses(where); }
 
 const std::string& Layer::name(Where where) const { return layer_body("name", where).name(); }
 bool Layer::built() const { return body_ && layer_body("built", {}).state().called.load(std::memory_order_acquire); }

@@ -14,8 +14,10 @@
 #include "stet/core/handle.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
+#include "stet/keras/constraint.h"
 #include "stet/keras/initializer.h"
 #include "stet/keras/members.h"
+#include "stet/keras/regularizer.h"
 
 namespace stet::keras {
 
@@ -52,12 +54,16 @@ struct WeightOptions {
   Initializer initializer = {};  // none: "glorot_uniform" for floating types, "zeros" for others
   bool trainable = true;
   DType dtype = DType::f32;
+  Regularizer regularizer = {};  // adds to losses(), and so to the loss of a model
+  Constraint constraint = {};    // optimizers apply it after every step
 };
 
 /// A weight and where it stands: {"sequential/dense/kernel", …}.
 struct Weight {
   std::string path = {};
   Variable variable = {};
+  Regularizer regularizer = {};
+  Constraint constraint = {};
 };
 
 struct LayerState;
@@ -99,6 +105,10 @@ class STET_API CustomLayer : public inside::Body {
   /// input, if it supports masking. A result that brings a mask along keeps it.
   virtual Tensors compute_mask(const Tensors& inputs, const Tensors& masks);
 
+  /// What it and its members add to a model's loss: with add_loss() in the last call on this thread, then the penalties
+  /// of trainable weights with a regularizer, as they are now.
+  std::vector<Tensor> losses(Where where = Where::here());
+
   const std::string& name() const;
   std::string class_name() const;
   std::string description() const override;  // "Dense 'dense_1'"
@@ -110,6 +120,8 @@ class STET_API CustomLayer : public inside::Body {
   /// A Variable of this layer, listed by itself. Its sizes become integers.
   Variable add_weight(std::string_view name, const Shape& shape, WeightOptions options = {},
                       Where where = Where::here());
+  /// Inside call(): a floating tensor without axes that a model adds to its loss.
+  void add_loss(const Tensor& loss, Where where = Where::here());
 
  private:
   std::shared_ptr<LayerState> state_;
@@ -174,6 +186,8 @@ class STET_API Layer {
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
   std::int64_t count_params() const;
+  /// See CustomLayer::losses().
+  std::vector<Tensor> losses(Where where = Where::here()) const;
 
   std::shared_ptr<inside::Body> body() const { return body_; }
   static Layer from_body(std::shared_ptr<inside::Body> body) { return Layer(FromBody{std::move(body)}); }

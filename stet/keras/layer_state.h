@@ -15,6 +15,7 @@
 #include "stet/core/ambient.h"
 #include "stet/core/signature.h"
 #include "stet/core/variable_watch.h"
+#include "stet/keras/constrained.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/metric.h"
 
@@ -33,6 +34,7 @@ struct LayerState {
   std::string name;
   std::string shown_class;                            // instead of the body's own
   std::vector<Weight> weights;                        // by their own names
+  std::vector<ConstrainedWeight> constrained;         // those of them with a constraint
   std::map<std::uint64_t, std::string> member_paths;  // object ids of layers that were found listed
   std::set<std::uint64_t> listed;                     // ids of Variables that were found listed, here or in a member
   std::optional<std::vector<std::string>> output;     // sizes of the first call's, as summaries show them
@@ -79,7 +81,8 @@ class LayerFrame {
 struct Inventory {
   std::vector<Weight> weights;
   std::vector<Metric> metrics;
-  std::vector<Layer> layers;  // its own members, not those of members
+  std::vector<Layer> layers;           // its own members, not those of members
+  std::set<std::uint64_t> all_layers;  // object ids: itself, its members, theirs …
 };
 Inventory inventory(CustomLayer& layer);
 

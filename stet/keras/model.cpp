@@ -127,13 +127,27 @@ Tensor CustomModel::predict_on(const Tensor& x, CallOptions options) const {
 
 Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const {
   const Where where = CallingLine::now();
-  Loss of = loss();
-  if (!batch.y.defined())
-    throw UserError(error_text("the data has no labels, which the loss needs", where, "give x and y: fit(x, y)"));
-  Tensor value = of(batch.y, y_pred, batch.sample_weight, where);
+  std::vector<Tensor> added = const_cast<CustomModel&>(*this).losses(where);
+  const bool has_loss = [&] {
+    std::lock_guard lock(training_->guard);
+    return training_->options.loss.defined();
+  }();
+  Tensor value;
+  if (has_loss || added.empty()) {  // without either, loss() says so
+    Loss of = loss();
+    if (!batch.y.defined())
+      throw UserError(error_text("the data has no labels, which the loss needs", where, "give x and y: fit(x, y)"));
+    value = of(batch.y, y_pred, batch.sample_weight, where);
+  }
+  for (const Tensor& one : added) {
+    Tensor typed = !value.defined() || one.dtype() == value.dtype() ? one : cast(In(one, where), value.dtype());
+    value = value.defined() ? add(In(value, where), typed) : typed;
+  }
   Metric mean_loss;
   {
     std::lock_guard lock(training_->guard);
+    // A model that is compiled without a loss has one when its layers add to it.
+    if (!training_->mean_loss.defined()) training_->mean_loss = metrics::Mean("loss");
     mean_loss = training_->mean_loss;
   }
   // Weighted by samples, so that a smaller last batch counts for less.
@@ -159,7 +173,10 @@ Logs CustomModel::train_step(const Batch& batch) {
   Tensor y_pred = predict_on(batch.x, {.training = true});
   Tensor loss = compute_loss(batch, y_pred);
   std::vector<Variable> variables = trainable_variables();
-  if (variables.size() > 0) optimizer().apply_gradients(tape.gradient(loss, variables, {}, where), variables, where);
+  if (variables.size() > 0) {
+    Tensor scaled = optimizer().scale_loss(loss, where);
+    optimizer().apply_gradients(tape.gradient(scaled, variables, {}, where), variables, where);
+  }
   return compute_metrics(batch, y_pred);
 }
 

@@ -17,7 +17,7 @@
 #include "stet/keras/layer.h"
 #include "stet/keras/loss.h"
 #include "stet/keras/metric.h"
-#include "stet/keras/optimizer.h"
+#include "stet/keras/optimizers.h"
 
 namespace stet::keras {
 
@@ -93,7 +93,7 @@ class STET_API CustomModel : public CustomLayer {
   std::vector<Variable> trainable_variables() const;
   /// This model on a batch, as Model's call operator does it.
   Tensor predict_on(const Tensor& x, CallOptions options = {}) const;
-  /// The compiled loss of predictions, also told to the mean loss.
+  /// The compiled loss of predictions and what layers add to it, losses(); also told to the mean loss.
   Tensor compute_loss(const Batch& batch, const Tensor& y_pred) const;
   /// Updates the compiled metrics, and gives the results of all metrics.
   Logs compute_metrics(const Batch& batch, const Tensor& y_pred) const;
