@@ -19,13 +19,13 @@ class DenseBody : public CustomLayer {
     Initializer kernel = options_.kernel_initializer, bias = options_.bias_initializer;
     kernel_ = add_weight("kernel", {input[-1], units_},
                          {.initializer = kernel.defined() ? kernel : "glorot_uniform",
-                          .dtype = options_.dtype,
+                          .dtype = options_.dtype.variable_dtype(),
                           .regularizer = options_.kernel_regularizer,
                           .constraint = options_.kernel_constraint});
     if (options_.use_bias)
       bias_ = add_weight("bias", {units_},
                          {.initializer = bias.defined() ? bias : "zeros",
-                          .dtype = options_.dtype,
+                          .dtype = options_.dtype.variable_dtype(),
                           .regularizer = options_.bias_regularizer,
                           .constraint = options_.bias_constraint});
   }
@@ -48,8 +48,11 @@ class DenseBody : public CustomLayer {
  private:
   Tensor product(const Tensor& x, Where where) const {
     Frame frame("Dense", where);
-    Tensor out = matmul(x.dtype() == options_.dtype ? x : cast(x, options_.dtype), kernel_);
-    return options_.use_bias ? out + bias_ : out;
+    auto computed = [&](const Tensor& t) {
+      return t.dtype() == options_.dtype.compute_dtype() ? t : cast(t, options_.dtype.compute_dtype());
+    };
+    Tensor out = matmul(computed(x), computed(kernel_.read()));
+    return options_.use_bias ? out + computed(bias_.read()) : out;
   }
 
   Tensor penalty(const Tensor& y, Where where) const {
@@ -69,8 +72,6 @@ Dense::Dense(std::int64_t units, DenseOptions options, Where where)
     : Layer(std::make_shared<DenseBody>(units, options)) {
   if (units <= 0)
     throw UserError(error_text(text("Dense: ", units, " units"), where, "a layer has at least one output"));
-  if (!is_floating(options.dtype))
-    throw UserError(error_text(text("Dense: weights of type ", options.dtype), where, "weights are floating: f32"));
 }
 
 }  // namespace stet::keras

@@ -5,6 +5,7 @@
 
 #include "stet/keras/activation.h"
 #include "stet/keras/layer.h"
+#include "stet/keras/policy.h"
 
 namespace stet::keras {
 
@@ -19,7 +20,7 @@ struct DenseOptions {
   Constraint kernel_constraint = {};
   Constraint bias_constraint = {};
   std::string name = {};
-  DType dtype = DType::f32;
+  DTypePolicy dtype = {};
 };
 /// activation(x · kernel + bias) over the last axis of x: [batch, …, inputs] gives [batch, …, units].
 class STET_API Dense : public Layer {

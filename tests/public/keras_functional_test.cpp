@@ -190,6 +190,31 @@ TEST_F(Functional, MasksTravelWithTensors) {
   EXPECT_CONTAINS(error_of([&] { keras::with_mask(x, ones({2, 3})); }), "with_mask: a mask f32[2,3] of f32[2,3,1]");
 }
 
+TEST_F(Functional, LossesLeaveOutStepsThatAreMasked) {
+  Tensor labels = zeros({2, 3, 1}), predictions = tensor({{{1.f}, {2.f}, {9.f}}, {{3.f}, {9.f}, {9.f}}});
+  Tensor mask = tensor({{true, true, false}, {true, false, false}});
+  keras::losses::MeanSquaredError mean_loss;
+  EXPECT_NEAR(mean_loss(labels, keras::with_mask(predictions, mask)).item<float>(), (1 + 4 + 9) / 3.0, 1e-5);
+  keras::losses::MeanSquaredError sum_loss({.reduction = "sum"});
+  EXPECT_NEAR(sum_loss(labels, keras::with_mask(predictions, mask)).item<float>(), 14, 1e-5);
+  EXPECT_NEAR(mean_loss(labels, predictions).item<float>(), (14 + 3 * 81) / 6.0, 1e-4);
+}
+
+TEST_F(Functional, LayersComputeInAnotherTypeThanTheirWeightsHave) {
+  keras::Dense layer(3, {.dtype = "mixed_bfloat16"});
+  Tensor y = layer(ones({2, 4}));
+  EXPECT_EQ(y.dtype(), bf16);
+  EXPECT_EQ(layer.weights()[0].variable.dtype(), f32);
+  keras::set_dtype_policy("mixed_float16");
+  keras::Dense other(3);
+  keras::set_dtype_policy("float32");
+  EXPECT_EQ(other(ones({2, 4})).dtype(), f16);
+  EXPECT_EQ(keras::Dense(3)(ones({2, 4})).dtype(), f32);
+  EXPECT_EQ(keras::DTypePolicy("mixed_bfloat16").name(), "mixed_bfloat16");
+  EXPECT_CONTAINS(error_of([] { keras::Dense(3, {.dtype = "float8"}); }), "there is no dtype policy 'float8'");
+  EXPECT_CONTAINS(error_of([] { keras::Dense(3, {.dtype = i32}); }), "a layer cannot compute in i32");
+}
+
 TEST_F(Functional, GradientsPassTensorsWithMasks) {
   keras::Layer no_zeros = NoZeros{}, masked_mean = MaskedMean{};
   auto slope = [&](Tensor x) {
