@@ -12,7 +12,7 @@ set(STET_PUBLIC_HEADERS
     stet/core/host_call.h stet/core/ledger.h
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def
     stet/data/idx.h stet/data/element.h stet/data/dataset.h
-    stet/keras/activation.h stet/keras/constraint.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h
+    stet/keras/activation.h stet/keras/callback.h stet/keras/constraint.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h
     stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h stet/keras/initializer.h
     stet/keras/initializers.h stet/keras/input.h stet/keras/keras.h stet/keras/layer.h stet/keras/loss.h
     stet/keras/losses.h stet/keras/losses_hinge.h stet/keras/losses_probabilistic.h stet/keras/losses_regression.h

@@ -1,11 +1,14 @@
 // fit(), evaluate() and predict(): batches through traced steps.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/interrupt.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
 #include "stet/keras/progress_bar.h"
@@ -150,33 +153,83 @@ class Batches {
   Data::Reader reader_;
 };
 
+/// What is told of every batch of an epoch.
+struct BatchHooks {
+  std::function<void(std::int64_t number)> begin = {};
+  std::function<void(std::int64_t number, const BatchLogs& logs)> end = {};
+  std::function<bool()> stops = {};  // after this batch
+};
+
+/// The callbacks of a fit(), evaluate() or predict().
+class CallbackList {
+ public:
+  CallbackList(const std::vector<Callback>& callbacks, const Model& model, Where where) {
+    for (const Callback& callback : callbacks) {
+      callbacks_.push_back(callback);
+      callback.callback_body(where).set_model(model);
+    }
+  }
+  template <class... P, class... A>
+  void tell(void (CustomCallback::*hook)(P...), A&&... given) const {
+    for (const Callback& callback : callbacks_) (callback.callback_body({}).*hook)(given...);
+  }
+  /// Of every batch, if there is anybody to tell.
+  BatchHooks of_batches(void (CustomCallback::*begin)(std::int64_t),
+                        void (CustomCallback::*end)(std::int64_t, const BatchLogs&)) const;
+
+ private:
+  std::vector<Callback> callbacks_;
+};
+
 /// All steps of an epoch; the last report. Nothing when there was no batch.
 struct Epoch {
   std::int64_t steps = 0;
   ProgressBar::Values values = {};
 };
-Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar& bar, Where where) {
+Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar& bar, const BatchHooks& hooks,
+                Where where) {
   Epoch epoch;
   std::vector<Tensor> reported;
   batches.start();
   while (std::optional<Batch> batch = batches.next()) {
+    if (hooks.begin) hooks.begin(epoch.steps);
     ++epoch.steps;
     reported = run_step(step, *batch, form, epoch.steps, bar, where);
     bar.update(epoch.steps, bar.due() ? values_of(step, reported, where) : ProgressBar::Values());
+    if (hooks.end) {
+      BatchLogs logs;
+      const std::vector<std::string> names = step.names();
+      for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = reported[i];
+      hooks.end(epoch.steps - 1, logs);
+    }
+    if (hooks.stops && hooks.stops()) break;
   }
   epoch.values = values_of(step, reported, where);
   return epoch;
 }
 
+BatchHooks CallbackList::of_batches(void (CustomCallback::*begin)(std::int64_t),
+                                    void (CustomCallback::*end)(std::int64_t, const BatchLogs&)) const {
+  if (callbacks_.empty()) return {};
+  return {[this, begin](std::int64_t number) { tell(begin, number); },
+          [this, end](std::int64_t number, const BatchLogs& logs) { tell(end, number, logs); }};
+}
+
 ProgressBar::Values evaluated(CustomModel& model, const ModelForm& form, const std::vector<Metric>& metrics,
-                              const Data& data, const EvaluateOptions& options, Where where) {
+                              const Data& data, const EvaluateOptions& options, const CallbackList& callbacks,
+                              Where where) {
   std::shared_ptr<Step> step =
       step_of(model, &Training::test, "test_step", [&model](const Batch& batch) { return model.test_step(batch); });
   Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
   ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
   reset(metrics);
-  Epoch epoch = run_epoch(*step, form, batches, bar, where);
+  callbacks.tell(&CustomCallback::on_test_begin);
+  Epoch epoch =
+      run_epoch(*step, form, batches, bar,
+                callbacks.of_batches(&CustomCallback::on_test_batch_begin, &CustomCallback::on_test_batch_end), where);
   if (epoch.steps == 0) refuse("evaluate: the data is empty", where, "give it at least one batch");
+  EpochLogs logs(epoch.values.begin(), epoch.values.end());
+  callbacks.tell(&CustomCallback::on_test_end, logs);
   bar.finish(epoch.steps, epoch.values);
   return epoch.values;
 }
@@ -209,20 +262,41 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
       .verbose = 0,
       .steps = options.validation_steps};
   History history;
-  for (int number = options.initial_epoch; number < options.epochs; ++number) {
+  const CallbackList callbacks(options.callbacks, *this, where);
+  Training& training = model.training();
+  training.stops = false;
+  InterruptWatch watch;
+  auto stops = [&] { return training.stops || InterruptWatch::interrupted(); };
+  BatchHooks hooks = callbacks.of_batches(&CustomCallback::on_train_batch_begin, &CustomCallback::on_train_batch_end);
+  hooks.stops = stops;
+  EpochLogs last;
+  callbacks.tell(&CustomCallback::on_train_begin);
+  for (int number = options.initial_epoch; number < options.epochs && !stops(); ++number) {
+    EpochLogs before;
+    callbacks.tell(&CustomCallback::on_epoch_begin, number, before);
     if (verbose > 0) std::cout << text("Epoch ", number + 1, "/", options.epochs, "\n") << std::flush;
     ProgressBar bar = make_bar(target, verbose);
     reset(metrics_of(model));  // the first step may have made one
-    Epoch epoch = run_epoch(*step, *form, batches, bar, where);
+    Epoch epoch = run_epoch(*step, *form, batches, bar, hooks, where);
     if (epoch.steps == 0) refuse("fit: the data is empty", where, "give it at least one batch");
-    target = epoch.steps;
-    if (validation.defined() && (number + 1) % options.validation_freq == 0)
-      for (auto& [name, value] : evaluated(model, *form, metrics_of(model), validation, evaluate_options, where))
+    if (!stops()) target = epoch.steps;
+    if (!InterruptWatch::interrupted() && validation.defined() && (number + 1) % options.validation_freq == 0)
+      for (auto& [name, value] :
+           evaluated(model, *form, metrics_of(model), validation, evaluate_options, callbacks, where))
         epoch.values.emplace_back(text("val_", name), value);
+    last = EpochLogs(epoch.values.begin(), epoch.values.end());
+    callbacks.tell(&CustomCallback::on_epoch_end, number, last);
+    for (const auto& [name, value] : last)
+      if (std::none_of(epoch.values.begin(), epoch.values.end(), [&](const auto& one) { return one.first == name; }))
+        epoch.values.emplace_back(name, value);
     bar.finish(epoch.steps, epoch.values);
     history.epochs.push_back(number);
-    for (const auto& [name, value] : epoch.values) history.values[name].push_back(value);
+    for (const auto& [name, value] : last) history.values[name].push_back(value);
   }
+  callbacks.tell(&CustomCallback::on_train_end, last);
+  if (InterruptWatch::interrupted())
+    std::cerr << text("\nstet: fit was interrupted", at_line(where, ", at "),
+                      ": the model keeps what it has learned\n");
   if (!history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
   return history;
 }
@@ -242,7 +316,9 @@ Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) 
   CallingLine line(where);
   FormOfModel form(model);
   Results results;
-  for (auto& [name, value] : evaluated(model, *form, metrics_of(model), data, options, where)) results[name] = value;
+  const CallbackList callbacks(options.callbacks, *this, where);
+  for (auto& [name, value] : evaluated(model, *form, metrics_of(model), data, options, callbacks, where))
+    results[name] = value;
   return results;
 }
 
@@ -261,12 +337,17 @@ Tensor Model::predict(const Data& data, PredictOptions options, Where where) con
   Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
   ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
   std::vector<Tensor> parts;
+  const CallbackList callbacks(options.callbacks, *this, where);
+  callbacks.tell(&CustomCallback::on_predict_begin);
   batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     const auto number = static_cast<std::int64_t>(parts.size()) + 1;
+    callbacks.tell(&CustomCallback::on_predict_batch_begin, number - 1);
     parts.push_back(run_step(*step, {batch->x, {}, {}}, *form, number, bar, where).at(0));
     bar.update(number, {});
+    callbacks.tell(&CustomCallback::on_predict_batch_end, number - 1, BatchLogs{{"outputs", parts.back()}});
   }
+  callbacks.tell(&CustomCallback::on_predict_end);
   if (parts.empty()) refuse("predict: the data is empty", where, "give it at least one sample");
   bar.finish(static_cast<std::int64_t>(parts.size()), {});
   return parts.size() == 1 ? parts[0] : concat(parts, 0, where);

@@ -1,6 +1,7 @@
 // Keras's vocabulary: layers, models, losses, metrics and optimizers.
 #pragma once
 #include "stet/keras/activation.h"
+#include "stet/keras/callback.h"
 #include "stet/keras/constraint.h"
 #include "stet/keras/data.h"
 #include "stet/keras/dense.h"

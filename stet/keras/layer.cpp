@@ -10,6 +10,7 @@
 #include "stet/base/text.h"
 #include "stet/base/thread_end.h"
 #include "stet/core/companion.h"
+#include "stet/core/differentiate.h"
 #include "stet/core/function.h"
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
@@ -614,6 +615,31 @@ std::vector<Variable> Layer::non_trainable_variables() const {
   for (const Weight& weight : weights())
     if (!weight.variable.trainable()) out.push_back(weight.variable);
   return out;
+}
+std::vector<Tensor> Layer::get_weights() const {
+  std::vector<Tensor> out;
+  for (const Weight& weight : weights()) out.push_back(stop_gradient(weight.variable.read()));
+  return out;
+}
+void Layer::set_weights(const std::vector<Tensor>& values, Where where) const {
+  const std::vector<Weight> all = weights();
+  if (values.size() != all.size())
+    throw UserError(error_text(text("set_weights: ", values.size(), " tensors for the ", all.size(), " weights of ",
+                                    layer_body("set_weights", where).description()),
+                               where, "give one for each, in the order of weights()"));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Variable& variable = all[i].variable;
+    bool fits =
+        values[i].defined() && values[i].dtype() == variable.dtype() && values[i].rank() == variable.shape().rank();
+    for (int axis = 0; fits && axis < values[i].rank(); ++axis)
+      fits = inside::require(values[i].dim(axis), Relation::equal, variable.shape()[axis],
+                             {"set_weights", "the size of a weight", where});
+    if (!fits)
+      throw UserError(error_text(text("set_weights: ", described(values[i]), " for '", all[i].path, "' of ",
+                                      variable.dtype(), variable.shape()),
+                                 where, "a weight keeps its type and shape"));
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].variable.assign(values[i], where);
 }
 std::int64_t Layer::count_params() const {
   std::int64_t count = 0;

@@ -186,6 +186,10 @@ class STET_API Layer {
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
   std::int64_t count_params() const;
+  /// What the weights hold, in the order of weights(); and the other way round: as many, of their types and shapes
+  /// (UserError, and nothing is changed).
+  std::vector<Tensor> get_weights() const;
+  void set_weights(const std::vector<Tensor>& values, Where where = Where::here()) const;
   /// See CustomLayer::losses().
   std::vector<Tensor> losses(Where where = Where::here()) const;
 

@@ -214,6 +214,8 @@ void Model::compile(CompileOptions options, Where where) const {
   training.train = training.test = training.predict = nullptr;
 }
 
+void Model::stop_training(Where where) const { model_body("stop_training", where).training().stops = true; }
+
 Optimizer Model::optimizer(Where where) const {
   CustomModel& model = model_body("optimizer", where);
   std::lock_guard lock(model.training().guard);

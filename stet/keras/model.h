@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stet/core/function.h"
+#include "stet/keras/callback.h"
 #include "stet/keras/data.h"
 #include "stet/keras/functional.h"
 #include "stet/keras/history.h"
@@ -39,7 +40,8 @@ inline constexpr int verbose_auto = -1;
 struct FitOptions {
   std::int64_t batch_size = 32;  // of tensors; a Dataset has batches of its own
   int epochs = 1;
-  int verbose = verbose_auto;   // 0: silent, 1: a progress bar, 2: one line per epoch
+  int verbose = verbose_auto;  // 0: silent, 1: a progress bar, 2: one line per epoch
+  std::vector<Callback> callbacks = {};
   double validation_split = 0;  // the last part of the tensors, not trained on
   Data validation_data = {};
   bool shuffle = true;  // tensors, before each epoch
@@ -53,11 +55,13 @@ struct EvaluateOptions {
   std::int64_t batch_size = 32;
   int verbose = 0;
   std::int64_t steps = 0;  // 0: all batches
+  std::vector<Callback> callbacks = {};
 };
 struct PredictOptions {
   std::int64_t batch_size = 32;
   int verbose = 0;
   std::int64_t steps = 0;
+  std::vector<Callback> callbacks = {};
 };
 
 struct ModelOptions {
@@ -132,6 +136,10 @@ class STET_API Model : public Layer {
   Results evaluate(const Tensor& x, const Tensor& y, EvaluateOptions options = {}, Where where = Where::here()) const;
   /// What the model gives for every sample.
   Tensor predict(const Data& data, PredictOptions options = {}, Where where = Where::here()) const;
+
+  /// fit() ends after the batch, or the epoch, in which it is called; by callbacks, as a rule. Ctrl-C does the same:
+  /// the model keeps what it has learned, and fit() gives the History so far.
+  void stop_training(Where where = Where::here()) const;
 
   /// Prints the layers, their output shapes and numbers of weights.
   void summary(Where where = Where::here()) const;

@@ -1,5 +1,6 @@
 // What a compiled model keeps: how it is trained, and its traced steps. Not a public header.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace stet::keras {
 struct Training {
   Lock guard;  // of what follows
   bool compiled = false;
+  std::atomic<bool> stops = false;  // fit() is to end
   CompileOptions options = {.optimizer = {}};
   Metric mean_loss;
   std::shared_ptr<Step> train, test, predict;

@@ -1,0 +1,272 @@
+#include "stet/keras/callback.h"
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/keras/model.h"
+#include "stet/keras/names.h"
+
+namespace stet::keras {
+
+CustomCallback::~CustomCallback() = default;
+std::string CustomCallback::description() const { return text("callback ", class_name_of(*this)); }
+const Model& CustomCallback::model(Where where) const {
+  if (!model_)
+    throw UserError(error_text(text(description(), " has no model yet"), where,
+                               "it is set when fit(), evaluate() or predict() begins"));
+  return *model_;
+}
+void CustomCallback::set_model(const Model& model) { model_ = std::make_shared<const Model>(model); }
+
+CustomCallback& Callback::callback_body(Where where) const {
+  if (!body_) throw UserError(error_text("a callback is undefined", where, "make one, as in keras::EarlyStopping()"));
+  return *body_;
+}
+
+namespace {
+
+/// The better of values of one name.
+class Monitor {
+ public:
+  Monitor(const char* callback, std::string name, const std::string& mode, double min_delta, Where where)
+      : callback_(callback), name_(std::move(name)), min_delta_(std::abs(min_delta)) {
+    if (mode != "auto" && mode != "min" && mode != "max")
+      throw UserError(error_text(text(callback, ": mode is \"", mode, "\""), where,
+                                 "it is \"min\", \"max\" or \"auto\", which goes by the monitored name"));
+    // What is to become large; all else is a kind of loss.
+    auto has = [&](const char* part) { return name_.find(part) != std::string::npos; };
+    larger_ = mode == "max" ||
+              (mode == "auto" && (has("acc") || has("auc") || has("precision") || has("recall") || has("f1") ||
+                                  has("fbeta") || has("iou") || has("r2") || has("similarity") || has("true_")));
+  }
+
+  /// The value of this epoch; nothing, with a warning, if there is none.
+  std::optional<double> value(const EpochLogs& logs) {
+    auto found = logs.find(name_);
+    if (found != logs.end()) return found->second;
+    if (!std::exchange(warned_, true)) {
+      std::vector<std::string> known;
+      for (const auto& [name, value] : logs) known.push_back(name);
+      std::cerr << text("stet: ", callback_, ": there is no '", name_, "' to monitor; there is ", joined(known, ", "),
+                        name_.starts_with("val_") ? "; fit() without validation data has no val_… values" : "", "\n");
+    }
+    return std::nullopt;
+  }
+  bool better(double value, double than) const {
+    return larger_ ? value - min_delta_ > than : value + min_delta_ < than;
+  }
+  double worst() const { return larger_ ? -INFINITY : INFINITY; }
+  const std::string& name() const { return name_; }
+
+ private:
+  const char* callback_;
+  std::string name_;
+  double min_delta_;
+  bool larger_ = false, warned_ = false;
+};
+
+class EarlyStoppingBody : public CustomCallback {
+ public:
+  EarlyStoppingBody(EarlyStoppingOptions options, Where where)
+      : options_(options), monitor_("EarlyStopping", options.monitor, options.mode, options.min_delta, where) {}
+
+  void on_train_begin() override {
+    waited_ = stopped_epoch = best_epoch = 0;
+    best_ = monitor_.worst();
+    best_weights_.clear();
+  }
+  void on_epoch_end(int epoch, EpochLogs& logs) override {
+    std::optional<double> value = monitor_.value(logs);
+    if (!value || epoch < options_.start_from_epoch) return;
+    if (options_.restore_best_weights && best_weights_.empty()) best_weights_ = model().get_weights();
+    ++waited_;
+    if (monitor_.better(*value, best_)) {
+      best_ = *value;
+      best_epoch = epoch;
+      if (options_.restore_best_weights) best_weights_ = model().get_weights();
+      if (!options_.baseline || monitor_.better(*value, *options_.baseline)) waited_ = 0;
+      return;
+    }
+    if (waited_ >= options_.patience && epoch > 0) {
+      stopped_epoch = epoch;
+      model().stop_training();
+    }
+  }
+  void on_train_end(EpochLogs&) override {
+    if (stopped_epoch > 0 && options_.verbose > 0) std::cout << text("Epoch ", stopped_epoch + 1, ": early stopping\n");
+    if (!options_.restore_best_weights || best_weights_.empty()) return;
+    if (options_.verbose > 0)
+      std::cout << text("Restoring model weights from the end of the best epoch: ", best_epoch + 1, ".\n");
+    model().set_weights(best_weights_);
+  }
+
+  int stopped_epoch = 0, best_epoch = 0;
+
+ private:
+  const EarlyStoppingOptions options_;
+  Monitor monitor_;
+  int waited_ = 0;
+  double best_ = 0;
+  std::vector<Tensor> best_weights_;
+};
+
+class ReduceLROnPlateauBody : public CustomCallback {
+ public:
+  ReduceLROnPlateauBody(ReduceLROnPlateauOptions options, Where where)
+      : options_(options), monitor_("ReduceLROnPlateau", options.monitor, options.mode, options.min_delta, where) {
+    if (!(options.factor < 1))
+      throw UserError(error_text(text("ReduceLROnPlateau: a factor of ", options.factor), where, "it is below 1"));
+  }
+  void on_train_begin() override {
+    best_ = monitor_.worst();
+    waited_ = cooling_ = 0;
+  }
+  void on_epoch_end(int epoch, EpochLogs& logs) override {
+    const CurrentLearningRate rate = model().optimizer().learning_rate();
+    const double now = rate.read().item<double>();
+    logs["learning_rate"] = now;
+    std::optional<double> value = monitor_.value(logs);
+    if (!value) return;
+    if (cooling_ > 0) {
+      --cooling_;
+      waited_ = 0;
+    }
+    if (monitor_.better(*value, best_)) {
+      best_ = *value;
+      waited_ = 0;
+    } else if (cooling_ == 0 && ++waited_ >= options_.patience) {
+      if (now <= options_.min_lr) return;
+      const double next = std::max(now * options_.factor, options_.min_lr);
+      rate.assign(next);
+      if (options_.verbose > 0)
+        std::cout << text("\nEpoch ", epoch + 1, ": ReduceLROnPlateau reducing learning rate to ", next, ".\n");
+      cooling_ = options_.cooldown;
+      waited_ = 0;
+    }
+  }
+
+ private:
+  const ReduceLROnPlateauOptions options_;
+  Monitor monitor_;
+  double best_ = 0;
+  int waited_ = 0, cooling_ = 0;
+};
+
+class LearningRateSchedulerBody : public CustomCallback {
+ public:
+  LearningRateSchedulerBody(std::function<double(int, double)> schedule, LearningRateSchedulerOptions options)
+      : schedule_(std::move(schedule)), options_(options) {}
+  void on_epoch_begin(int epoch, EpochLogs&) override {
+    const CurrentLearningRate rate = model().optimizer().learning_rate();
+    const double next = schedule_(epoch, rate.read().item<double>());
+    rate.assign(next);
+    if (options_.verbose > 0)
+      std::cout << text("\nEpoch ", epoch + 1, ": LearningRateScheduler setting learning rate to ", next, ".\n");
+  }
+  void on_epoch_end(int, EpochLogs& logs) override {
+    logs["learning_rate"] = model().optimizer().learning_rate().read().item<double>();
+  }
+
+ private:
+  std::function<double(int, double)> schedule_;
+  LearningRateSchedulerOptions options_;
+};
+
+class CSVLoggerBody : public CustomCallback {
+ public:
+  CSVLoggerBody(std::string filename, CSVLoggerOptions options, Where where)
+      : filename_(std::move(filename)), options_(std::move(options)), where_(where) {}
+  void on_train_begin() override {
+    const bool has_head = options_.append && std::ifstream(filename_).peek() != std::ifstream::traits_type::eof();
+    file_.open(filename_, options_.append ? std::ios::app : std::ios::trunc);
+    if (!file_)
+      throw UserError(error_text(text("CSVLogger: cannot write '", filename_, "'"), where_,
+                                 "check the folder and its permissions"));
+    keys_.clear();
+    writes_head_ = !has_head;
+  }
+  void on_epoch_end(int epoch, EpochLogs& logs) override {
+    if (keys_.empty()) {
+      for (const auto& [name, value] : logs) keys_.push_back(name);
+      if (writes_head_) {
+        file_ << "epoch";
+        for (const std::string& key : keys_) file_ << options_.separator << key;
+        file_ << "\n";
+      }
+    }
+    file_ << epoch;
+    for (const std::string& key : keys_) {
+      auto found = logs.find(key);
+      file_ << options_.separator << (found == logs.end() ? std::string("NA") : text(found->second));
+    }
+    file_ << "\n" << std::flush;
+  }
+  void on_train_end(EpochLogs&) override { file_.close(); }
+
+ private:
+  std::string filename_;
+  CSVLoggerOptions options_;
+  Where where_;
+  std::ofstream file_;
+  std::vector<std::string> keys_;
+  bool writes_head_ = true;
+};
+
+class TerminateOnNaNBody : public CustomCallback {
+ public:
+  void on_train_batch_end(std::int64_t batch, const BatchLogs& logs) override {
+    auto loss = logs.find("loss");
+    if (loss == logs.end() || std::isfinite(loss->second.item<double>())) return;
+    std::cout << text("\nBatch ", batch, ": Invalid loss, terminating training\n");
+    model().stop_training();
+  }
+};
+
+class LambdaCallbackBody : public CustomCallback {
+ public:
+  explicit LambdaCallbackBody(LambdaCallbackOptions hooks) : hooks_(std::move(hooks)) {}
+  void on_train_begin() override {
+    if (hooks_.on_train_begin) hooks_.on_train_begin();
+  }
+  void on_train_end(EpochLogs& logs) override {
+    if (hooks_.on_train_end) hooks_.on_train_end(logs);
+  }
+  void on_epoch_begin(int epoch, EpochLogs& logs) override {
+    if (hooks_.on_epoch_begin) hooks_.on_epoch_begin(epoch, logs);
+  }
+  void on_epoch_end(int epoch, EpochLogs& logs) override {
+    if (hooks_.on_epoch_end) hooks_.on_epoch_end(epoch, logs);
+  }
+  void on_train_batch_begin(std::int64_t batch) override {
+    if (hooks_.on_train_batch_begin) hooks_.on_train_batch_begin(batch);
+  }
+  void on_train_batch_end(std::int64_t batch, const BatchLogs& logs) override {
+    if (hooks_.on_train_batch_end) hooks_.on_train_batch_end(batch, logs);
+  }
+
+ private:
+  LambdaCallbackOptions hooks_;
+};
+
+}  // namespace
+
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options, Where where)
+    : Callback(std::make_shared<EarlyStoppingBody>(std::move(options), where)) {}
+int EarlyStopping::stopped_epoch() const { return static_cast<EarlyStoppingBody&>(callback_body({})).stopped_epoch; }
+int EarlyStopping::best_epoch() const { return static_cast<EarlyStoppingBody&>(callback_body({})).best_epoch; }
+
+ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options, Where where)
+    : Callback(std::make_shared<ReduceLROnPlateauBody>(std::move(options), where)) {}
+LearningRateScheduler::LearningRateScheduler(std::function<double(int, double)> schedule,
+                                             LearningRateSchedulerOptions options)
+    : Callback(std::make_shared<LearningRateSchedulerBody>(std::move(schedule), options)) {}
+CSVLogger::CSVLogger(std::string filename, CSVLoggerOptions options, Where where)
+    : Callback(std::make_shared<CSVLoggerBody>(std::move(filename), std::move(options), where)) {}
+TerminateOnNaN::TerminateOnNaN() : Callback(std::make_shared<TerminateOnNaNBody>()) {}
+LambdaCallback::LambdaCallback(LambdaCallbackOptions hooks)
+    : Callback(std::make_shared<LambdaCallbackBody>(std::move(hooks))) {}
+
+}  // namespace stet::keras
