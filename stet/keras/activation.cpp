@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "stet/base/text.h"
+#include "stet/keras/activation_layers.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -13,10 +14,46 @@ struct NamedActivation {
   Tensor (*op)(In);
 };
 Tensor linear(In x) { return x.kind() == In::Kind::tensor ? x.tensor() : x + 0; }
+Tensor celu_of_one(In x) { return celu(x, 1.); }
+Tensor elu_of_one(In x) { return elu(x, 1.); }
+Tensor leaky(In x) { return leaky_relu(x, 0.2); }
+Tensor glu_of_last(In x) { return activations::glu(x); }
+Tensor hard_shrink_by_half(In x) { return activations::hard_shrink(x); }
+Tensor soft_shrink_by_half(In x) { return activations::soft_shrink(x); }
+Tensor sparsemax_of_last(In x) { return activations::sparsemax(x); }
+Tensor squareplus_of_four(In x) { return activations::squareplus(x); }
 constexpr NamedActivation named_activations[] = {
-    {"exponential", exp}, {"gelu", gelu},       {"linear", linear}, {"log_softmax", log_softmax},
-    {"relu", relu},       {"sigmoid", sigmoid}, {"silu", silu},     {"softmax", softmax},
-    {"swish", silu},      {"tanh", tanh},
+    {"celu", celu_of_one},
+    {"elu", elu_of_one},
+    {"exponential", exp},
+    {"gelu", gelu},
+    {"glu", glu_of_last},
+    {"hard_shrink", hard_shrink_by_half},
+    {"hard_sigmoid", hard_sigmoid},
+    {"hard_silu", hard_silu},
+    {"hard_swish", hard_silu},
+    {"hard_tanh", hard_tanh},
+    {"leaky_relu", leaky},
+    {"linear", linear},
+    {"log_sigmoid", log_sigmoid},
+    {"log_softmax", log_softmax},
+    {"mish", mish},
+    {"relu", relu},
+    {"relu6", relu6},
+    {"selu", selu},
+    {"sigmoid", sigmoid},
+    {"silu", silu},
+    {"soft_shrink", soft_shrink_by_half},
+    {"softmax", softmax},
+    {"softplus", softplus},
+    {"softsign", softsign},
+    {"sparse_plus", activations::sparse_plus},
+    {"sparse_sigmoid", activations::sparse_sigmoid},
+    {"sparsemax", sparsemax_of_last},
+    {"squareplus", squareplus_of_four},
+    {"swish", silu},
+    {"tanh", tanh},
+    {"tanh_shrink", activations::tanh_shrink},
 };
 
 class ActivationBody : public CustomLayer {

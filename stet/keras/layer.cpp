@@ -16,6 +16,7 @@
 #include "stet/core/size_words.h"
 #include "stet/keras/added_losses.h"
 #include "stet/keras/layer_state.h"
+#include "stet/keras/library_layer.h"
 #include "stet/keras/model.h"
 #include "stet/keras/names.h"
 
@@ -29,6 +30,7 @@ struct Running {
   bool training = false;
   bool in_call = false;              // its call() runs: not its build(), and not a step
   std::uint64_t first_variable = 0;  // later ones were made meanwhile
+  Where where = {};                  // the line that called it
 };
 std::vector<Running>& running_layers() {
   constinit thread_local std::vector<Running>* layers = nullptr;
@@ -344,6 +346,7 @@ LayerFrame::LayerFrame(CustomLayer& layer, std::string segment, bool training)
   running_layers().push_back({&layer, std::move(segment), training, true, latest_variable_id()});
 }
 LayerFrame::~LayerFrame() { running_layers().pop_back(); }
+Where calling_line() { return running_layers().empty() ? Where{} : running_layers().back().where; }
 
 namespace {
 
@@ -410,6 +413,7 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
   const bool training =
       options.training ? *options.training : !running_layers().empty() && running_layers().back().training;
   LayerFrame frame(layer, segment_of(layer, where), training);
+  running_layers().back().where = where;
   if (inputs.empty() || !inputs[0].defined())
     throw UserError(error_text(text(layer.description(), ": its input is an undefined tensor"), where,
                                "assign a value to it before the call"));

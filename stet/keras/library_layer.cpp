@@ -25,22 +25,21 @@ bool LibraryLayer::fits(const std::vector<int>& ranks) const {
 Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
   const auto count = static_cast<int>(inputs.size());
   if (takes_.inputs == 1 && count != 1)
-    throw UserError(error_text(text(description(), " takes one tensor and was given ", count), context.where,
-                               "give it one; layers that merge are called on a list: Add()({a, b})"));
+    refuse(text(description(), " takes one tensor and was given ", count), context.where,
+           "give it one; layers that merge are called on a list: Add()({a, b})");
   if (takes_.inputs > 1 && count < takes_.inputs)
-    throw UserError(error_text(text(description(), " takes at least ", takes_.inputs, " tensors and was given ", count),
-                               context.where, "give them as a list: layer({a, b})"));
+    refuse(text(description(), " takes at least ", takes_.inputs, " tensors and was given ", count), context.where,
+           "give them as a list: layer({a, b})");
   Tensors given;
   for (const Tensor& input : inputs) {
     given.push_back(input);
     if (!input.defined()) continue;
     if (input.rank() < takes_.least || input.rank() > takes_.most)
-      throw UserError(error_text(
-          text(description(), ": its input ", described(input), " has ", input.rank(),
-               input.rank() == 1 ? " axis" : " axes"),
-          context.where,
-          text("it takes ", takes_.layout,
-               input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : "")));
+      refuse(text(description(), ": its input ", described(input), " has ", input.rank(),
+                  input.rank() == 1 ? " axis" : " axes"),
+             context.where,
+             text("it takes ", takes_.layout,
+                  input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : ""));
     if (is_floating(input.dtype()) && input.dtype() != compute_dtype())
       given.back() = cast(In(input, context.where), compute_dtype());
   }
@@ -51,7 +50,14 @@ Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
 void LibraryLayer::build_many(const std::vector<Shape>& inputs) {
   std::vector<int> ranks;
   for (const Shape& shape : inputs) ranks.push_back(shape.rank());
-  if (fits(ranks)) make_weights_for(inputs);  // otherwise the call says what is wrong
+  if (!fits(ranks)) return;  // the call says what is wrong
+  make_weights_for(inputs);
+  has_weights_ = true;
+}
+
+void LibraryLayer::refuse(const std::string& what, Where where, const std::string& advice) {
+  if (!has_weights_) state().built.store(false);  // by a call that fits
+  throw UserError(error_text(what, where, advice));
 }
 
 Tensor LibraryLayer::run(const Tensor&, const Context&) { throw InternalError(text(shown_, " has no run()")); }

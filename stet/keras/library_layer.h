@@ -1,6 +1,7 @@
 // What the library's own layers are made of: LibraryLayer for those with weights, plain_layer() for functions of what
 // goes in. Not a public header.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ struct Takes {
   const char* layout = "";  // "[batch, steps, channels]"
   int inputs = 1;           // as many tensors; 0: any number but none
 };
+
+/// The line that called the layer whose call, or build, runs on this thread: where errors of make_weights are.
+Where calling_line();
 
 /// A layer of the library. Floating inputs come in the type that it computes in; errors of the ops that it uses name
 /// the layer, and the line that called it.
@@ -46,9 +50,11 @@ class LibraryLayer : public CustomLayer {
 
  private:
   bool fits(const std::vector<int>& ranks) const;
+  [[noreturn]] void refuse(const std::string& what, Where where, const std::string& advice);
   const Takes takes_;
   const DTypePolicy policy_;
   const char* const shown_;
+  std::atomic<bool> has_weights_ = false;  // make_weights has run
 };
 
 /// A layer without weights.
