@@ -11,7 +11,7 @@
 namespace stet::keras {
 namespace {
 
-enum class Distribution { constant, uniform, normal, truncated_normal };
+enum class Distribution { constant, uniform, normal, truncated_normal, orthogonal };
 enum class Fan { none, in, average };
 
 /// value: of a constant; the half width or standard deviation without a fan; otherwise the scale of the variance.
@@ -29,9 +29,11 @@ constexpr NamedRule named_rules[] = {
     {"lecun_normal", Distribution::truncated_normal, Fan::in, 1},
     {"lecun_uniform", Distribution::uniform, Fan::in, 1},
     {"ones", Distribution::constant, Fan::none, 1},
+    {"orthogonal", Distribution::orthogonal, Fan::none, 1},
     {"random_normal", Distribution::normal, Fan::none, 0.05},
     {"random_uniform", Distribution::uniform, Fan::none, 0.05},
     {"truncated_normal", Distribution::truncated_normal, Fan::none, 0.05},
+    {"uniform", Distribution::uniform, Fan::none, 0.05},
     {"zeros", Distribution::constant, Fan::none, 0},
 };
 
@@ -61,6 +63,18 @@ Tensor truncated_normal(const Shape& shape, random::StreamSeed stream, double st
   return drawn * stddev;
 }
 
+/// Orthogonal columns, or rows where there are fewer, of a matrix whose columns are those of the last axis.
+Tensor orthogonal(const Shape& shape, random::StreamSeed stream, DType dtype) {
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i].value();
+  const std::int64_t columns = shape.rank() == 0 ? 1 : shape[-1].value();
+  const DType wide = dtype == DType::f64 ? DType::f64 : DType::f32;
+  Tensor drawn = random::stateless_normal({std::max(rows, columns), std::min(rows, columns)}, stream, {.dtype = wide});
+  auto [q, r] = linalg::qr(drawn);
+  q = q * where(diagonal(r) < 0, -1, 1);  // so that all of them are equally likely
+  return cast(reshape(rows < columns ? transpose(q) : q, shape), dtype);
+}
+
 Tensor draw(const NamedRule& rule, const Shape& shape, DType dtype) {
   if (rule.distribution == Distribution::constant) return full(shape, rule.value, dtype);
   random::StreamSeed stream = random::next_initial_stream();
@@ -70,6 +84,8 @@ Tensor draw(const NamedRule& rule, const Shape& shape, DType dtype) {
       double limit = rule.fan == Fan::none ? rule.value : std::sqrt(3 * variance);
       return random::stateless_uniform(shape, stream, {.minval = -limit, .maxval = limit, .dtype = dtype});
     }
+    case Distribution::orthogonal:
+      return orthogonal(shape, stream, dtype);
     case Distribution::normal:
       return random::stateless_normal(shape, stream, {.stddev = rule.value, .dtype = dtype});
     default: {

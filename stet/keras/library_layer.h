@@ -15,6 +15,8 @@ struct Takes {
   int least = 0, most = 8;  // axes of every input
   const char* layout = "";  // "[batch, steps, channels]"
   int inputs = 1;           // as many tensors; 0: any number but none
+  int checked = 8;          // so many of them have these axes; what comes after is the layer's to check
+  bool cast = true;         // floating inputs to the type that the layer computes in
 };
 
 /// A layer of the library. Floating inputs come in the type that it computes in; errors of the ops that it uses name
@@ -46,6 +48,9 @@ class LibraryLayer : public CustomLayer {
 
  private:
   bool fits(const std::vector<int>& ranks) const;
+  /// Throws what is wrong with a call; a layer that could not make its weights for it will make them at its next call.
+  [[noreturn]] void refuse(const std::string& what, const std::string& fix, Where where);
+  bool made_ = false;  // make_weights has run
   const Takes takes_;
   const DTypePolicy policy_;
   const char* const shown_;
