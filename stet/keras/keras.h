@@ -1,9 +1,14 @@
 // Keras's vocabulary: layers, models, losses, metrics and optimizers.
 #pragma once
 #include "stet/keras/activation.h"
+#include "stet/keras/attention.h"
+#include "stet/keras/cells.h"
+#include "stet/keras/conv_lstm.h"
 #include "stet/keras/data.h"
 #include "stet/keras/dense.h"
 #include "stet/keras/dropout.h"
+#include "stet/keras/einsum_dense.h"
+#include "stet/keras/embedding.h"
 #include "stet/keras/flatten.h"
 #include "stet/keras/functional.h"
 #include "stet/keras/history.h"
@@ -16,4 +21,6 @@
 #include "stet/keras/model.h"
 #include "stet/keras/optimizer.h"
 #include "stet/keras/policy.h"
+#include "stet/keras/recurrent.h"
 #include "stet/keras/sequential.h"
+#include "stet/keras/wrappers.h"

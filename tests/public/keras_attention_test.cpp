@@ -120,6 +120,7 @@ TEST_F(KerasAttention, WithoutKernelsIsKerass) {
                 {.call = with_masks(masked_ahead, false), .steps = with_masks_lengths});
   cases().check("additive_masks", additive, {.call = with_masks(additive), .steps = with_masks_lengths});
   EXPECT_EQ(cases().left(), std::vector<std::string>());
+  cases().report();
 }
 
 TEST_F(KerasAttention, ResultsHaveTheMaskOfTheQueries) {

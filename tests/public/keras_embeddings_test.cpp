@@ -53,6 +53,7 @@ TEST_F(KerasEmbeddings, AreKerass) {
   cases.check("einsum_per_step", keras::EinsumDense("abc,bcd->abd", {3, 2}, {.bias_axes = "bd"}));
   cases.check("einsum_no_bias", keras::EinsumDense("ab,bc->ac", 4));
   EXPECT_EQ(cases.left(), std::vector<std::string>());
+  cases.report();
 }
 
 TEST_F(KerasEmbeddings, TakesNumbersOfAnyType) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <regex>
 #include <string>
@@ -29,11 +30,6 @@ struct SequenceCheck {
 class SequenceCases {
  public:
   explicit SequenceCases(const std::string& family) : values_(family) {}
-  ~SequenceCases() {
-    ::testing::Test::RecordProperty("cases_compared", count_);
-    std::printf("[ compared ] %d cases, %d tensors, largest difference %.2g\n", count_, tensors_, largest_);
-  }
-
   /// Names, shapes, values and gradients are Keras's; traced at five sizes, and in a functional model, it gives the
   /// same.
   void check(const std::string& name, const keras::Layer& layer, SequenceCheck how = {}) {
@@ -56,6 +52,10 @@ class SequenceCases {
   }
 
   std::vector<std::string> left() const { return values_.left(); }
+  /// For the reader of a test's output.
+  void report() const {
+    std::printf("compared %d cases, %d tensors; the largest difference is %.2g\n", count_, tensors_, largest_);
+  }
 
  private:
   static std::string numbered(const char* what, std::size_t i) { return what + std::to_string(i); }
