@@ -167,7 +167,7 @@ bool claim_building(LayerState& state) {
   }
 }
 
-void ensure_built(CustomLayer& layer, const Tensors& inputs) {
+void ensure_built(CustomLayer& layer, const std::vector<Shape>& inputs) {
   LayerState& state = layer.state();
   if (state.built.load(std::memory_order_acquire) || !claim_building(state)) return;
   auto ended = [&](bool built, std::size_t weights) {
@@ -188,9 +188,7 @@ void ensure_built(CustomLayer& layer, const Tensors& inputs) {
   try {
     {
       OutsideOfCall building;
-      std::vector<Shape> shapes;
-      for (const Tensor& input : inputs) shapes.push_back(input.defined() ? input.shape() : Shape());
-      layer.build_many(shapes);
+      layer.build_many(inputs);
     }
     std::lock_guard made(state.guard);
     state.built_with = {first, latest_variable_id()};
@@ -283,6 +281,7 @@ CustomLayer::CustomLayer(std::string name) : state_(std::make_shared<LayerState>
 CustomLayer::CustomLayer(CustomLayer&&) noexcept = default;
 CustomLayer::~CustomLayer() = default;
 
+CallArguments::~CallArguments() = default;
 void CustomLayer::build(const Shape&) {}
 void CustomLayer::build_many(const std::vector<Shape>& inputs) { build(inputs[0]); }
 Tensor CustomLayer::call(const Tensor&, const Context& context) {
@@ -420,14 +419,18 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
   Tensors masks;
   for (const Tensor& input : inputs) masks.push_back(companion_of(input));
   if (options.mask.defined()) masks[0] = options.mask;
-  const Context context{.training = training, .where = where, .masks = masks};
+  const Context context{.training = training, .where = where, .masks = masks, .arguments = options.arguments};
   OutputsOfCall outputs_of_call;
   LossesOfCall losses_of_call(layer);
   try {
     Tensors results = losses_of_call.taken(scope(
         [&] {
           losses_of_call.restart();
-          ensure_built(layer, inputs);
+          if (!layer.state().built.load(std::memory_order_acquire)) {
+            std::vector<Shape> shapes;
+            for (const Tensor& input : inputs) shapes.push_back(input.defined() ? input.shape() : Shape());
+            ensure_built(layer, shapes);
+          }
           Tensors given = layer.call_many(inputs, context);
           if (given.empty() || !given[0].defined())
             throw UserError(error_text(text(layer.description(), ": its call() returned an undefined tensor"), where,
@@ -444,6 +447,44 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
   } catch (const UserError& error) {
     throw ErrorInLayer(text(error.what(), "\n  in layer ", running_path(), ", given ", all_described(inputs)));
   }
+}
+
+namespace {
+
+int& builds_from_types() {
+  thread_local int depth = 0;
+  return depth;
+}
+/// While it lives, layers are called to learn what they give, and nothing is computed.
+struct OnlyBuilding {
+  OnlyBuilding() { ++builds_from_types(); }
+  ~OnlyBuilding() { --builds_from_types(); }
+  OnlyBuilding(const OnlyBuilding&) = delete;
+  OnlyBuilding& operator=(const OnlyBuilding&) = delete;
+};
+
+}  // namespace
+
+bool only_building() { return builds_from_types() > 0; }
+
+void build_member(const Layer& member, const std::vector<Shape>& inputs, Where where) {
+  auto& layer = static_cast<CustomLayer&>(*member.body());
+  if (layer.state().built.load(std::memory_order_acquire)) return;
+  LayerFrame frame(layer, segment_of(layer, where), false);
+  ensure_built(layer, inputs);
+}
+
+void build_member_as_called(const Layer& member, const std::vector<Shape>& inputs, const std::vector<DType>& dtypes,
+                            Where where) {
+  auto& layer = static_cast<CustomLayer&>(*member.body());
+  if (layer.state().called.load(std::memory_order_acquire)) return;
+  std::vector<TensorSpec> types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    types.push_back({.dtype = dtypes[i], .shape = {dyn("batch")}});
+    for (int axis = 1; axis < inputs[i].rank(); ++axis)
+      types.back().shape.dims.push_back(DimSpec(inputs[i][axis].value(where)));
+  }
+  build_from(layer, types, {}, where);
 }
 
 std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std::vector<TensorSpec>& inputs,
@@ -478,7 +519,8 @@ std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std:
       given.push_back(zeros(shape, inputs[i].dtype));
     }
     results.clear();
-    for (const Tensor& result : call_layer(layer, given, {.training = options.training.value_or(false)}, where)) {
+    const CallOptions told{.training = options.training.value_or(false), .arguments = options.arguments};
+    for (const Tensor& result : call_layer(layer, given, told, where)) {
       results.push_back({.dtype = result.defined() ? result.dtype() : DType::f32});
       for (int axis = 0; result.defined() && axis < result.rank(); ++axis)
         results.back().shape.dims.push_back(size_promised(result.dim(axis), named));
@@ -488,6 +530,7 @@ std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std:
   // A model made while another function is traced, or inside another layer's call, is no part of it.
   InitScope outside;
   LayerFrame nobody;
+  OnlyBuilding only_building;
   Outputs outer = std::exchange(outputs_of_thread(), {});
   struct Restored {
     Outputs& outer;

@@ -24,6 +24,11 @@ namespace stet::keras {
 /// What goes into a layer, or comes out of it, where that is more than one tensor. An undefined one is left out.
 using Tensors = std::vector<Tensor>;
 
+/// What calls of a layer take beside tensors; each layer that takes something has a struct of its own.
+struct STET_API CallArguments {
+  virtual ~CallArguments();
+};
+
 /// What a layer knows about the call it is in.
 struct Context {
   bool training = false;
@@ -36,11 +41,13 @@ struct Context {
     return input < masks.size() ? masks[input] : Tensor();
   }
   mutable bool asked_for_mask = false;
+  std::shared_ptr<const CallArguments> arguments = {};  // as CallOptions has them
 };
 struct CallOptions {
   /// Without one: as the layer is called in whose call() this is; outside of layers, inference.
   std::optional<bool> training = {};
   Tensor mask = {};  // instead of the one that the first input brings along
+  std::shared_ptr<const CallArguments> arguments = {};
 };
 
 /// The mask that a tensor brings along; undefined: none. Layers make masks and pass them on, ops drop them.

@@ -59,6 +59,16 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
 std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std::vector<TensorSpec>& inputs,
                                                   const CallOptions& options, Where where);
 
+/// This call is one of build_from's: its sizes are examples, and nothing of it remains.
+bool only_building();
+
+/// Builds a layer that the running one holds, for inputs of these shapes: its own weights alone.
+void build_member(const Layer& member, const std::vector<Shape>& inputs, Where where);
+/// The same for layers that hold others, which are built when they are called: for loops, inside of which nothing is
+/// built. All sizes but those of the batch are asked for.
+void build_member_as_called(const Layer& member, const std::vector<Shape>& inputs, const std::vector<DType>& dtypes,
+                            Where where);
+
 /// While it lives, layers called on this thread are those of `layer`; or, without one, nobody's: what a loss or a
 /// metric calls is no part of the model that is trained.
 class LayerFrame {

@@ -19,28 +19,30 @@ LibraryLayer::LibraryLayer(const char* class_name, std::string name, Takes takes
 
 bool LibraryLayer::fits(const std::vector<int>& ranks) const {
   if (takes_.inputs > 0 && static_cast<int>(ranks.size()) < takes_.inputs) return false;
-  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return rank >= takes_.least && rank <= takes_.most; });
+  const auto checked = std::min(ranks.size(), static_cast<std::size_t>(takes_.checked));
+  return std::all_of(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(checked),
+                     [&](int rank) { return rank >= takes_.least && rank <= takes_.most; });
 }
 
 Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
   const auto count = static_cast<int>(inputs.size());
   if (takes_.inputs == 1 && count != 1)
-    refuse(text(description(), " takes one tensor and was given ", count), context.where,
-           "give it one; layers that merge are called on a list: Add()({a, b})");
+    refuse(text(" takes one tensor and was given ", count),
+           "give it one; layers that merge are called on a list: Add()({a, b})", context.where);
   if (takes_.inputs > 1 && count < takes_.inputs)
-    refuse(text(description(), " takes at least ", takes_.inputs, " tensors and was given ", count), context.where,
-           "give them as a list: layer({a, b})");
+    refuse(text(" takes at least ", takes_.inputs, " tensors and was given ", count),
+           "give them as a list: layer({a, b})", context.where);
   Tensors given;
   for (const Tensor& input : inputs) {
     given.push_back(input);
     if (!input.defined()) continue;
-    if (input.rank() < takes_.least || input.rank() > takes_.most)
-      refuse(text(description(), ": its input ", described(input), " has ", input.rank(),
-                  input.rank() == 1 ? " axis" : " axes"),
-             context.where,
+    const bool checked = static_cast<int>(given.size()) <= takes_.checked;
+    if (checked && (input.rank() < takes_.least || input.rank() > takes_.most))
+      refuse(text(": its input ", described(input), " has ", input.rank(), input.rank() == 1 ? " axis" : " axes"),
              text("it takes ", takes_.layout,
-                  input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : ""));
-    if (is_floating(input.dtype()) && input.dtype() != compute_dtype())
+                  input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : ""),
+             context.where);
+    if (takes_.cast && is_floating(input.dtype()) && input.dtype() != compute_dtype())
       given.back() = cast(In(input, context.where), compute_dtype());
   }
   Frame frame(shown_, context.where);
@@ -52,12 +54,12 @@ void LibraryLayer::build_many(const std::vector<Shape>& inputs) {
   for (const Shape& shape : inputs) ranks.push_back(shape.rank());
   if (!fits(ranks)) return;  // the call says what is wrong
   make_weights_for(inputs);
-  has_weights_ = true;
+  made_ = true;
 }
 
-void LibraryLayer::refuse(const std::string& what, Where where, const std::string& advice) {
-  if (!has_weights_) state().built.store(false);  // by a call that fits
-  throw UserError(error_text(what, where, advice));
+void LibraryLayer::refuse(const std::string& what, const std::string& fix, Where where) {
+  if (!made_) state().built.store(false, std::memory_order_release);
+  throw UserError(error_text(description() + what, where, fix));
 }
 
 Tensor LibraryLayer::run(const Tensor&, const Context&) { throw InternalError(text(shown_, " has no run()")); }

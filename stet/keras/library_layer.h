@@ -16,6 +16,8 @@ struct Takes {
   int least = 0, most = 8;  // axes of every input
   const char* layout = "";  // "[batch, steps, channels]"
   int inputs = 1;           // as many tensors; 0: any number but none
+  int checked = 8;          // so many of them have these axes; what comes after is the layer's to check
+  bool cast = true;         // floating inputs to the type that the layer computes in
 };
 
 /// The line that called the layer whose call, or build, runs on this thread: where errors of make_weights are.
@@ -50,11 +52,12 @@ class LibraryLayer : public CustomLayer {
 
  private:
   bool fits(const std::vector<int>& ranks) const;
-  [[noreturn]] void refuse(const std::string& what, Where where, const std::string& advice);
+  /// Throws what is wrong with a call; a layer that could not make its weights for it will make them at its next call.
+  [[noreturn]] void refuse(const std::string& what, const std::string& fix, Where where);
   const Takes takes_;
   const DTypePolicy policy_;
   const char* const shown_;
-  std::atomic<bool> has_weights_ = false;  // make_weights has run
+  std::atomic<bool> made_ = false;  // make_weights has run
 };
 
 /// A layer without weights.

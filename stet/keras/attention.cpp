@@ -1,0 +1,193 @@
+#include "stet/keras/attention.h"
+
+#include <memory>
+#include <utility>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/core/size_words.h"
+#include "stet/keras/attention_body.h"
+#include "stet/keras/layer_state.h"
+#include "stet/ops/ops.h"
+
+namespace stet::keras {
+
+// --- what they share
+
+AttentionArguments attention_arguments(const Context& context) {
+  const auto* told = dynamic_cast<const AttentionArguments*>(context.arguments.get());
+  return told ? *told : AttentionArguments();
+}
+
+Tensor causal_mask(const Dim& queries, const Dim& keys) {
+  return greater_equal(reshape(arange(queries), {1, queries, 1}), reshape(arange(keys), {1, 1, keys}));
+}
+Tensor window_mask(const Dim& queries, const Dim& keys, std::int64_t window) {
+  return abs(reshape(arange(queries), {1, queries, 1}) - reshape(arange(keys), {1, 1, keys})) < window;
+}
+Tensor both(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() ? a : b;
+  return logical_and(a, b);
+}
+Tensor dropped(const Tensor& x, double rate, const Context& context) {
+  if (!context.training || rate == 0) return x;
+  Tensor keep = random::uniform(x.shape(), {}, context.where) >= rate;
+  return where(keep, x * (1 / (1 - rate)), 0);
+}
+void require_rate(const char* layer, double rate, Where where) {
+  if (!(rate >= 0 && rate < 1))
+    throw UserError(error_text(text(layer, ": a dropout of ", rate), where, "it is a probability, from 0 to below 1"));
+}
+void require_lengths(const CustomLayer& layer, const Tensor& value, const Tensor& key, int axis, Where where) {
+  if (inside::require(value.dim(axis), Relation::equal, key.dim(axis),
+                      {"attention", text("the number of keys of '", layer.name(), "'"), where}))
+    return;
+  throw UserError(error_text(text(layer.description(), ": there are ", size_now(value.dim(axis)), " values, ",
+                                  described(value), ", and ", size_now(key.dim(axis)), " keys, ", described(key)),
+                             where, "give a key for every value"));
+}
+
+// --- handles
+
+namespace {
+
+CallOptions with_arguments(std::optional<bool> training, bool causal, bool scores) {
+  CallOptions out{.training = training};
+  if (causal || scores) {
+    auto arguments = std::make_shared<AttentionArguments>();
+    arguments->use_causal_mask = causal;
+    arguments->return_attention_scores = scores;
+    out.arguments = std::move(arguments);
+  }
+  return out;
+}
+/// {query, value}, and where there is more, {query, value, key, attention_mask}.
+template <class T, class Options>
+std::vector<T> in_one(const T& query, const T& value, const Options& options) {
+  std::vector<T> out{query, value};
+  if (options.key.defined() || options.attention_mask.defined())
+    out.push_back(options.key.defined() ? options.key : value);
+  if (options.attention_mask.defined()) out.push_back(options.attention_mask);
+  return out;
+}
+
+}  // namespace
+
+Tensor AttentionLayer::operator()(const Tensor& query, const Tensor& value, AttentionCallOptions options,
+                                  Where where) const {
+  return call_many(in_one(query, value, options), with_arguments(options.training, options.use_causal_mask, false),
+                   where)[0];
+}
+Tensor AttentionLayer::operator()(const Tensors& inputs, CallOptions options, Where where) const {
+  return call_many(inputs, std::move(options), where)[0];
+}
+KerasTensor AttentionLayer::operator()(const KerasTensor& query, const KerasTensor& value,
+                                       SymbolicAttentionCallOptions options, Where where) const {
+  return call_many(in_one(query, value, options), with_arguments(options.training, options.use_causal_mask, false),
+                   where)[0];
+}
+KerasTensor AttentionLayer::operator()(const std::vector<KerasTensor>& inputs, CallOptions options, Where where) const {
+  return call_many(inputs, std::move(options), where)[0];
+}
+std::pair<Tensor, Tensor> AttentionLayer::with_scores(const Tensor& query, const Tensor& value,
+                                                      AttentionCallOptions options, Where where) const {
+  Tensors out =
+      call_many(in_one(query, value, options), with_arguments(options.training, options.use_causal_mask, true), where);
+  return {out[0], out[1]};
+}
+std::pair<KerasTensor, KerasTensor> AttentionLayer::with_scores(const KerasTensor& query, const KerasTensor& value,
+                                                                SymbolicAttentionCallOptions options,
+                                                                Where where) const {
+  std::vector<KerasTensor> out =
+      call_many(in_one(query, value, options), with_arguments(options.training, options.use_causal_mask, true), where);
+  return {out[0], out[1]};
+}
+
+// --- attention without kernels
+
+namespace {
+
+enum class Scores { dot, concat, additive };
+
+class DotAttentionBody : public LibraryLayer {
+ public:
+  DotAttentionBody(const char* class_name, Scores scores, bool use_scale, double dropout, std::string name,
+                   DTypePolicy policy)
+      : LibraryLayer(class_name, std::move(name),
+                     {.least = 3, .layout = "query, value and key [batch, steps, features]", .inputs = 2, .checked = 3},
+                     policy),
+        scores_(scores),
+        use_scale_(use_scale),
+        dropout_(dropout) {}
+
+  bool supports_masking() const override { return true; }
+
+ protected:
+  void make_weights_for(const std::vector<Shape>& inputs) override {
+    if (scores_ == Scores::additive) {
+      if (use_scale_) scale_ = weight("scale", {inputs[0][-1]}, {}, "glorot_uniform");
+      return;
+    }
+    if (use_scale_) scale_ = weight("scale", {}, {}, "ones");
+    if (scores_ == Scores::concat) factor_ = weight("concat_score_weight", {}, {}, "ones");
+  }
+
+  Tensors run_many(const Tensors& inputs, const Context& context) override {
+    const Tensor &query = inputs[0], &value = inputs[1];
+    const Tensor& key = inputs.size() > 2 ? inputs[2] : value;
+    const AttentionArguments told = attention_arguments(context);
+    require_lengths(*this, value, key, -2, context.where);
+    Tensor scores = score(query, key);
+    Tensor allowed = inputs.size() > 3 ? not_equal(inputs[3], 0) : Tensor();
+    if (context.mask(1).defined()) allowed = both(allowed, expand_dims(context.mask(1), -2));
+    if (told.use_causal_mask) allowed = both(allowed, causal_mask(query.dim(-2), key.dim(-2)));
+    // As Keras does it: of a query that may attend to nothing, the scores count as they are.
+    if (allowed.defined()) scores = where(allowed, scores, scores - (scores.dtype() == DType::f16 ? 65504.0 : 1e9));
+    Tensor weights = softmax(scores, -1);
+    if (context.training) weights = dropped(weights, dropout_, context);
+    Tensor out = matmul(weights, value);
+    if (context.mask(0).defined()) out = where(expand_dims(context.mask(0), -1), out, 0);
+    return told.return_attention_scores ? Tensors{out, weights} : Tensors{out};
+  }
+
+ private:
+  Tensor score(const Tensor& query, const Tensor& key) const {
+    if (scores_ == Scores::dot) {
+      Tensor scores = matmul(query, key, {.transpose_b = true});
+      return use_scale_ ? scores * in_compute_type(scale_) : scores;
+    }
+    Tensor sums = expand_dims(query, -2) + expand_dims(key, -3);
+    if (scores_ == Scores::additive) {
+      Tensor bent = tanh(sums);
+      return sum(use_scale_ ? bent * in_compute_type(scale_) : bent, -1);
+    }
+    return in_compute_type(factor_) * sum(tanh(use_scale_ ? sums * in_compute_type(scale_) : sums), -1);
+  }
+
+  const Scores scores_;
+  const bool use_scale_;
+  const double dropout_;
+  Variable scale_, factor_;
+};
+
+}  // namespace
+
+Attention::Attention(AttentionLayerOptions options, Where where)
+    : AttentionLayer([&] {
+        require_rate("Attention", options.dropout, where);
+        if (options.score_mode != "dot" && options.score_mode != "concat")
+          throw UserError(error_text(text("Attention: there is no score_mode '", options.score_mode, "'"), where,
+                                     "one of dot, concat"));
+        return std::make_shared<DotAttentionBody>("Attention",
+                                                  options.score_mode == "dot" ? Scores::dot : Scores::concat,
+                                                  options.use_scale, options.dropout, options.name, options.dtype);
+      }()) {}
+
+AdditiveAttention::AdditiveAttention(AdditiveAttentionOptions options, Where where)
+    : AttentionLayer([&] {
+        require_rate("AdditiveAttention", options.dropout, where);
+        return std::make_shared<DotAttentionBody>("AdditiveAttention", Scores::additive, options.use_scale,
+                                                  options.dropout, options.name, options.dtype);
+      }()) {}
+
+}  // namespace stet::keras

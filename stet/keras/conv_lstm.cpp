@@ -1,0 +1,170 @@
+#include "stet/keras/conv_lstm.h"
+
+#include <utility>
+
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/keras/recurrent_body.h"
+#include "stet/ops/ops.h"
+
+namespace stet::keras {
+namespace {
+
+class ConvLSTMCellBody : public SequenceCell {
+ public:
+  ConvLSTMCellBody(std::int64_t filters, std::vector<std::int64_t> window, ConvLSTMOptions options)
+      : SequenceCell("ConvLSTMCell", "conv_lstm_cell", {.least = 3, .layout = "[batch, …, channels]", .inputs = 0},
+                     options.dtype),
+        filters_(filters),
+        window_(std::move(window)),
+        options_(std::move(options)) {}
+
+  std::vector<std::int64_t> state_size() const override { return {filters_, filters_}; }
+  /// Of the sizes that the convolution of the input gives.
+  Tensors initial_state(const Tensor& x) const override {
+    Shape shape({x.dim(0)});
+    for (int axis = 0; axis < spatial(); ++axis) {
+      const auto at = static_cast<std::size_t>(axis);
+      const Dim size = x.dim(axis + 1);
+      const std::int64_t stride = options_.strides[at], reach = (window_[at] - 1) * options_.dilation_rate[at];
+      shape.push_back(options_.padding == "same" ? (size + (stride - 1)) / stride : (size - reach - 1) / stride + 1);
+    }
+    shape.push_back(filters_);
+    return {zeros(shape, x.dtype()), zeros(shape, x.dtype())};
+  }
+
+  SequenceShared begin(const Tensor& x, const Context& context) override {
+    SequenceShared out{.kernel = in_compute_type(kernel_), .recurrent_kernel = in_compute_type(recurrent_kernel_)};
+    if (options_.use_bias) out.bias = in_compute_type(bias_);
+    if (!context.training) return out;
+    const Shape state = initial_state(x)[0].shape();
+    for (int gate = 0; gate < 4; ++gate) {
+      if (options_.dropout > 0)
+        out.input_factors.push_back(dropout_factors(x.shape(), options_.dropout, compute_dtype(), context.where));
+      if (options_.recurrent_dropout > 0)
+        out.recurrent_factors.push_back(
+            dropout_factors(state, options_.recurrent_dropout, compute_dtype(), context.where));
+    }
+    return out;
+  }
+  Tensor input_side(const Tensor& x, const SequenceShared& shared, const Context& context) override {
+    require_size(x, -1, kernel_.shape()[-2], "channels", context.where);
+    Tensor out = by_gate(x, shared.kernel, shared.input_factors, true);
+    return shared.bias.defined() ? out + shared.bias : out;
+  }
+  CellStep turn(const Tensor& side, const Tensors& states, const SequenceShared& shared,
+                const Context& context) override {
+    Tensors z = gates(side + by_gate(states[0], shared.recurrent_kernel, shared.recurrent_factors, false));
+    auto gate = [&](const Tensor& x) { return options_.recurrent_activation(x, context.where); };
+    auto activated = [&](const Tensor& x) { return options_.activation(x, context.where); };
+    Tensor c = gate(z[1]) * states[1] + gate(z[0]) * activated(z[2]);
+    Tensor h = gate(z[3]) * activated(c);
+    return {h, {h, c}};
+  }
+
+ protected:
+  void make_weights(const Shape& input) override {
+    auto kernel = [&](const Dim& channels) {
+      Shape shape;
+      for (std::int64_t size : window_) shape.push_back(size);
+      shape.push_back(channels);
+      shape.push_back(4 * filters_);
+      return shape;
+    };
+    kernel_ = weight("kernel", kernel(input[-1]), options_.kernel_initializer, "glorot_uniform");
+    recurrent_kernel_ = weight("recurrent_kernel", kernel(filters_), options_.recurrent_initializer, "orthogonal");
+    if (options_.use_bias)
+      bias_ = weight(
+          "bias", {4 * filters_},
+          options_.unit_forget_bias ? unit_forget_rule(options_.bias_initializer, filters_) : options_.bias_initializer,
+          "zeros");
+  }
+
+ private:
+  int spatial() const { return static_cast<int>(window_.size()); }
+  Tensors gates(const Tensor& x) const { return split(x, std::vector<Dim>(4, filters_), -1); }
+
+  /// The convolution with the kernel; each gate's, of x times its own factors, where there are any.
+  Tensor by_gate(const Tensor& x, const Tensor& kernel, const Tensors& factors, bool input) const {
+    if (factors.empty()) return convolved(x, kernel, input);
+    Tensors blocks = gates(kernel), out;
+    for (std::size_t i = 0; i < blocks.size(); ++i) out.push_back(convolved(x * factors[i], blocks[i], input));
+    return concat(out, -1);
+  }
+  /// Of x [batch, …, channels], or of all steps [steps, batch, …, channels].
+  Tensor convolved(const Tensor& x, const Tensor& kernel, bool input) const {
+    if (x.rank() > spatial() + 2) {
+      Shape merged({x.dim(0) * x.dim(1)}), parted({x.dim(0), x.dim(1)});
+      for (int axis = 2; axis < x.rank(); ++axis) merged.push_back(x.dim(axis));
+      Tensor out = convolved(reshape(x, merged), kernel, input);
+      for (int axis = 1; axis < out.rank(); ++axis) parted.push_back(out.dim(axis));
+      return reshape(out, parted);
+    }
+    const std::vector<std::int64_t> ones(window_.size(), 1);
+    const std::vector<std::int64_t>& strides = input ? options_.strides : ones;
+    const std::vector<std::int64_t>& dilations = input ? options_.dilation_rate : ones;
+    const WindowPadding padding = input ? options_.padding : std::string("same");
+    if (spatial() == 1) return conv1d(x, kernel, {.strides = strides, .padding = padding, .dilations = dilations});
+    return conv2d(x, kernel, {.strides = strides, .padding = padding, .dilations = dilations});
+  }
+
+  const std::int64_t filters_;
+  const std::vector<std::int64_t> window_;
+  const ConvLSTMOptions options_;
+  Variable kernel_, recurrent_kernel_, bias_;
+};
+
+std::shared_ptr<RecurrentBody> conv_lstm(const char* layer, const char* layout, std::int64_t filters,
+                                         const std::vector<std::int64_t>& window, std::size_t spatial,
+                                         ConvLSTMOptions options, Where where) {
+  if (filters <= 0)
+    throw UserError(error_text(text(layer, ": ", filters, " filters"), where, "a layer has at least one output"));
+  require_rates(layer, options.dropout, options.recurrent_dropout, where);
+  if (options.padding != "valid" && options.padding != "same")
+    throw UserError(
+        error_text(text(layer, ": there is no padding '", options.padding, "'"), where, "one of valid, same"));
+  for (std::vector<std::int64_t>* sizes : {&options.strides, &options.dilation_rate})
+    if (sizes->size() <= 1) sizes->assign(spatial, sizes->empty() ? 1 : sizes->front());
+  for (const std::vector<std::int64_t>& sizes : {window, options.strides, options.dilation_rate}) {
+    bool fits = sizes.size() == spatial;
+    for (std::int64_t size : sizes) fits = fits && size > 0;
+    if (!fits)
+      throw UserError(error_text(text(layer, ": kernel_size, strides and dilation_rate are positive"), where,
+                                 text("give each ", spatial, spatial == 1 ? " number" : " numbers")));
+  }
+  const int rank = static_cast<int>(spatial) + 3;
+  return recurrent_body(
+      {.class_name = layer,
+       .takes = {.least = rank, .most = rank, .layout = layout, .inputs = 0, .checked = 1},
+       .make_cell = [filters, window,
+                     options] { return RNNCell(std::make_shared<ConvLSTMCellBody>(filters, window, options)); },
+       .return_sequences = options.return_sequences,
+       .return_state = options.return_state,
+       .go_backwards = options.go_backwards,
+       .stateful = options.stateful,
+       .policy = options.dtype},
+      options.name);
+}
+
+}  // namespace
+
+ConvLSTM1D::ConvLSTM1D(std::int64_t filters, std::int64_t kernel_size, ConvLSTMOptions options, Where where)
+    : RecurrentLayer(conv_lstm("ConvLSTM1D", "[batch, steps, length, channels]", filters, {kernel_size}, 1,
+                               std::move(options), where)) {}
+ConvLSTM2D::ConvLSTM2D(std::int64_t filters, std::vector<std::int64_t> kernel_size, ConvLSTMOptions options,
+                       Where where)
+    : RecurrentLayer(conv_lstm("ConvLSTM2D", "[batch, steps, height, width, channels]", filters, kernel_size, 2,
+                               std::move(options), where)) {}
+
+std::tuple<Tensor, Tensor, Tensor> ConvLSTM1D::with_state(const Tensor& x, RecurrentCallOptions options,
+                                                          Where where) const {
+  Tensors out = all(x, options, where);
+  return {out[0], out[1], out[2]};
+}
+std::tuple<Tensor, Tensor, Tensor> ConvLSTM2D::with_state(const Tensor& x, RecurrentCallOptions options,
+                                                          Where where) const {
+  Tensors out = all(x, options, where);
+  return {out[0], out[1], out[2]};
+}
+
+}  // namespace stet::keras
