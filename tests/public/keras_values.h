@@ -65,9 +65,11 @@ class KerasValues {
     asked_.insert(name);
     return found->second;
   }
-  /// Cases that nobody has asked for: a test that is missing.
+  /// Cases that nobody has asked for: a test that is missing. Where a program runs a part of its tests (shards), nobody
+  /// can say; the run under STET_VERIFY has all of them.
   std::vector<std::string> left() const {
     std::vector<std::string> out;
+    if (const char* shards = std::getenv("GTEST_TOTAL_SHARDS"); shards && std::atoi(shards) > 1) return out;
     for (const auto& [name, one] : cases_)
       if (!asked_.contains(name)) out.push_back(name);
     return out;
