@@ -87,6 +87,18 @@ TEST_F(KerasRecurrentUse, StatesComeAndGo) {
   EXPECT_EQ(numbers(output), numbers(states[0]));
 }
 
+TEST_F(KerasRecurrentUse, StatesOfBothWays) {
+  Tensor x = random::normal({2, 6, 4});
+  keras::Bidirectional both(keras::LSTM(3));
+  Tensors out = both.with_state(x);
+  ASSERT_EQ(out.size(), 5u);
+  expect_close(out[0], concat({out[1], out[3]}, -1), 0, "last outputs");
+  keras::Input in({dyn, 4});
+  std::vector<KerasTensor> symbolic = both.with_state(in);
+  ASSERT_EQ(symbolic.size(), 5u);
+  expect_close(keras::Model(in, symbolic[4])(x), out[4], 1e-6, "model");
+}
+
 TEST_F(KerasRecurrentUse, EncoderAndDecoder) {
   keras::Input source({dyn("source"), 3}), target({dyn("target"), 2});
   auto [ignored, h, c] = keras::LSTM(4, {.name = "encoder"}).with_state(source);
@@ -332,7 +344,8 @@ TEST_F(KerasRecurrentUse, SaysWhatIsWrong) {
                   "Bidirectional: return_sequences, return_state or stateful of the layers differ");
   keras::Bidirectional both(keras::LSTM(2));
   keras::RecurrentLayer as_layer = both;
-  EXPECT_CONTAINS(error_of([&] { keras::Bidirectional{as_layer}; }), "Bidirectional around Bidirectional 'bidirectional'");
+  EXPECT_CONTAINS(error_of([&] { keras::Bidirectional{as_layer}; }),
+                  "Bidirectional around Bidirectional 'bidirectional'");
   EXPECT_CONTAINS(error_of([&] {
                     both(zeros({1, 2, 3}), {.initial_state = {zeros({1, 2})}});
                   }),
