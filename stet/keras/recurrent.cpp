@@ -49,6 +49,10 @@ class Sequence {
     }
     const Tensor mask = context_.mask();
     if (mask.defined()) xs.push_back(swapped(mask));
+    const Cell& cell = cell_of(cell_);
+    carries_output_ =
+        mask.defined() && !how_.zero_output_for_mask && cell.output_size() != cell.state_size()[output_state_];
+    if (carries_output_) states.push_back(zeros({first.dim(0), cell.output_size()}, first.dtype()));
     const ScanLoopOptions options{.reverse = how_.go_backwards};
     // The last output of most cells is a part of their state; then nothing is stacked.
     const bool stack =
@@ -71,6 +75,7 @@ class Sequence {
                     options, context_.where);
       output = states[output_state_];
     }
+    if (carries_output_) states.pop_back();
     Tensors out{output};
     out.insert(out.end(), states.begin(), states.end());
     return out;
@@ -78,13 +83,15 @@ class Sequence {
 
  private:
   /// A step that leaves things as they are where it is masked.
-  CellStep counted(const Tensors& state, const Tensors& now) const {
+  CellStep counted(Tensors state, const Tensors& now) const {
+    Tensor before = carries_output_ ? state.back() : state[output_state_];
+    if (carries_output_) state.pop_back();
     CellStep step = library_ ? library_->turn(now[0], state, shared_, context_)
                              : cell_.step(now[0], state, {.training = context_.training}, context_.where);
     if (now.size() < 2) return step;
-    step.output =
-        chosen(now[1], step.output, how_.zero_output_for_mask ? zeros_like(step.output) : state[output_state_]);
+    step.output = chosen(now[1], step.output, how_.zero_output_for_mask ? zeros_like(step.output) : before);
     for (std::size_t i = 0; i < state.size(); ++i) step.states[i] = chosen(now[1], step.states[i], state[i]);
+    if (carries_output_) step.states.push_back(step.output);
     return step;
   }
 
@@ -93,6 +100,7 @@ class Sequence {
   const Context& context_;
   SequenceCell* const library_;
   const std::size_t output_state_;
+  bool carries_output_ = false;  // behind the state: it is no part of it, and masked steps repeat it
   SequenceShared shared_;
 };
 

@@ -169,6 +169,11 @@ Bidirectional::Bidirectional(const RecurrentLayer& layer, BidirectionalOptions o
 Tensors Bidirectional::with_state(const Tensor& x, RecurrentCallOptions options, Where where) const {
   return all(x, options, where);
 }
+std::vector<KerasTensor> Bidirectional::with_state(const KerasTensor& x, SymbolicRecurrentCallOptions options,
+                                                   Where where) const {
+  return all(x, options, where);
+}
+
 TimeDistributed::TimeDistributed(const Layer& layer, TimeDistributedOptions options, Where where)
     : Layer([&] {
         layer.name(where);  // it is defined

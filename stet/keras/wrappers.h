@@ -1,6 +1,7 @@
 // Layers around others: Bidirectional runs a recurrent layer both ways, TimeDistributed any layer at every step.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "stet/keras/layer.h"
 #include "stet/keras/recurrent.h"
@@ -21,6 +22,8 @@ class STET_API Bidirectional : public RecurrentLayer {
   explicit Bidirectional(const RecurrentLayer& layer, BidirectionalOptions options = {}, Where where = Where::here());
   /// The output, and the states; with merge_mode "none" both outputs, and the states.
   Tensors with_state(const Tensor& x, RecurrentCallOptions options = {}, Where where = Where::here()) const;
+  std::vector<KerasTensor> with_state(const KerasTensor& x, SymbolicRecurrentCallOptions options = {},
+                                      Where where = Where::here()) const;
   STET_HANDLE(Bidirectional, RecurrentLayer)
 };
 

@@ -87,6 +87,18 @@ TEST_F(KerasRecurrentUse, StatesComeAndGo) {
   EXPECT_EQ(numbers(output), numbers(states[0]));
 }
 
+TEST_F(KerasRecurrentUse, StatesOfBothWays) {
+  Tensor x = random::normal({2, 6, 4});
+  keras::Bidirectional both(keras::LSTM(3));
+  Tensors out = both.with_state(x);
+  ASSERT_EQ(out.size(), 5u);
+  expect_close(out[0], concat({out[1], out[3]}, -1), 0, "last outputs");
+  keras::Input in({dyn, 4});
+  std::vector<KerasTensor> symbolic = both.with_state(in);
+  ASSERT_EQ(symbolic.size(), 5u);
+  expect_close(keras::Model(in, symbolic[4])(x), out[4], 1e-6, "model");
+}
+
 TEST_F(KerasRecurrentUse, EncoderAndDecoder) {
   keras::Input source({dyn("source"), 3}), target({dyn("target"), 2});
   auto [ignored, h, c] = keras::LSTM(4, {.name = "encoder"}).with_state(source);
@@ -234,6 +246,15 @@ struct Leaky : keras::CustomCell {
     return {h, {h, states[1] + 1}};
   }
 };
+/// Its output has another size than its state.
+struct Doubled : keras::CustomCell {
+  std::vector<std::int64_t> state_size() const override { return {1}; }
+  std::int64_t output_size() const override { return 2; }
+  keras::CellStep step(const Tensor& x, const Tensors& states, const keras::Context&) override {
+    Tensor h = states[0] + x;
+    return {concat({h, h * 2}, -1), {h}};
+  }
+};
 struct Forgetful : keras::CustomCell {
   std::vector<std::int64_t> state_size() const override { return {2, 2}; }
   keras::CellStep step(const Tensor&, const Tensors& states, const keras::Context&) override {
@@ -270,6 +291,18 @@ TEST_F(KerasRecurrentUse, CellsOfOnesOwn) {
   keras::Bidirectional both(both_ways, {.backward_layer = keras::RNN(Leaky{}, {.go_backwards = true})});
   EXPECT_EQ(both(ones({2, 3, 5})).shape().sizes(), (std::vector<std::int64_t>{2, 6}));
   EXPECT_CONTAINS(error_of([] { keras::RNN(Forgetful{})(zeros({1, 2, 2})); }), "its step() gave 1 states of 2");
+}
+
+TEST_F(KerasRecurrentUse, MaskedStepsRepeatOutputsOfAnySize) {
+  Tensor x = ones({1, 4, 1}), mask = tensor({{false, true, false, true}});
+  keras::RNN rnn(Doubled{}, {.return_sequences = true});
+  Function traced = function("traced(x, mask)", [&](Tensor x, Tensor mask) { return rnn(x, {.mask = mask}); });
+  const std::vector<double> expected{0, 0, 1, 2, 1, 2, 2, 4};
+  EXPECT_EQ(numbers(rnn(x, {.mask = mask})), expected);
+  EXPECT_EQ(numbers(traced(x, mask)), expected);
+  auto [y, states] = rnn.with_state(x, {.mask = mask});
+  ASSERT_EQ(states.size(), 1u);
+  EXPECT_EQ(numbers(states[0]), (std::vector<double>{2}));
 }
 
 TEST_F(KerasRecurrentUse, LayersAtEveryStep) {
@@ -332,7 +365,8 @@ TEST_F(KerasRecurrentUse, SaysWhatIsWrong) {
                   "Bidirectional: return_sequences, return_state or stateful of the layers differ");
   keras::Bidirectional both(keras::LSTM(2));
   keras::RecurrentLayer as_layer = both;
-  EXPECT_CONTAINS(error_of([&] { keras::Bidirectional{as_layer}; }), "Bidirectional around Bidirectional 'bidirectional'");
+  EXPECT_CONTAINS(error_of([&] { keras::Bidirectional{as_layer}; }),
+                  "Bidirectional around Bidirectional 'bidirectional'");
   EXPECT_CONTAINS(error_of([&] {
                     both(zeros({1, 2, 3}), {.initial_state = {zeros({1, 2})}});
                   }),
