@@ -12,12 +12,13 @@ set(STET_PUBLIC_HEADERS
     stet/core/host_call.h stet/core/ledger.h
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def
     stet/data/idx.h stet/data/element.h stet/data/dataset.h
-    stet/keras/keras.h stet/keras/activation.h stet/keras/activation_layers.h stet/keras/convolution.h stet/keras/data.h
-    stet/keras/dense.h stet/keras/dropout.h stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h
-    stet/keras/initializer.h stet/keras/input.h stet/keras/lambda.h stet/keras/layer.h stet/keras/loss.h
-    stet/keras/members.h stet/keras/merging.h stet/keras/metric.h stet/keras/model.h stet/keras/noise.h
-    stet/keras/normalization.h stet/keras/optimizer.h stet/keras/policy.h stet/keras/pooling.h
-    stet/keras/preprocessing.h stet/keras/reshaping.h stet/keras/sequential.h stet/keras/window_sizes.h)
+    stet/keras/keras.h stet/keras/activation.h stet/keras/activation_layers.h stet/keras/augmentation.h
+    stet/keras/convolution.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h stet/keras/flatten.h
+    stet/keras/functional.h stet/keras/history.h stet/keras/initializer.h stet/keras/input.h stet/keras/lambda.h
+    stet/keras/layer.h stet/keras/loss.h stet/keras/members.h stet/keras/merging.h stet/keras/metric.h
+    stet/keras/model.h stet/keras/noise.h stet/keras/normalization.h stet/keras/optimizer.h stet/keras/policy.h
+    stet/keras/pooling.h stet/keras/preprocessing.h stet/keras/reshaping.h stet/keras/sequential.h
+    stet/keras/window_sizes.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)

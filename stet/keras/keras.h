@@ -2,6 +2,7 @@
 #pragma once
 #include "stet/keras/activation.h"
 #include "stet/keras/activation_layers.h"
+#include "stet/keras/augmentation.h"
 #include "stet/keras/convolution.h"
 #include "stet/keras/data.h"
 #include "stet/keras/dense.h"
