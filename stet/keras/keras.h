@@ -3,6 +3,7 @@
 #include "stet/keras/activation.h"
 #include "stet/keras/activation_layers.h"
 #include "stet/keras/attention.h"
+#include "stet/keras/augmentation.h"
 #include "stet/keras/callback.h"
 #include "stet/keras/cells.h"
 #include "stet/keras/constraint.h"

@@ -16,8 +16,7 @@ TEST_F(KerasActivations, ByName) {
                            "leaky_relu",     "linear",       "log_sigmoid", "log_softmax", "mish",
                            "relu",           "relu6",        "selu",        "sigmoid",     "silu",
                            "soft_shrink",    "softmax",      "softplus",    "softsign",    "sparse_plus",
-                           "sparse_sigmoid", "sparsemax",    "squareplus",  "swish",       "tanh",
-                           "tanh_shrink"})
+                           "sparse_sigmoid", "squareplus",   "swish",       "tanh",        "tanh_shrink"})
     cases().check(std::string("by_name_") + name, keras::Activation(name));
   EXPECT_CONTAINS(error_of([] { keras::Activation("rellu"); }), "there is no activation 'rellu'");
   EXPECT_CONTAINS(error_of([] { keras::Activation("rellu"); }), "one of celu, elu, exponential");
@@ -53,6 +52,28 @@ TEST_F(KerasActivations, Functions) {
   same("soft_shrink", [](const Tensor& x) { return keras::activations::soft_shrink(x, 0.9); });
   same("squareplus", [](const Tensor& x) { return keras::activations::squareplus(x, 1.0); });
   EXPECT_EQ(cases().left(), std::vector<std::string>{});
+}
+
+/// What Keras gives for it does not add up to 1, so it is compared with its definition: x less the number that makes
+/// the sum of what is positive 1.
+TEST_F(KerasActivations, SparsemaxIsAProjection) {
+  const Tensor x = tensor({{0.5f, 0.f, -1.f}, {3.f, 0.f, 1.f}, {2.f, 2.f, 2.f}, {0.f, 0.3f, 0.4f}});
+  const float third = 1.f / 3;
+  const Tensor y = tensor({{0.75f, 0.25f, 0.f}, {1.f, 0.f, 0.f}, {third, third, third}, {0.1f, 0.4f, 0.5f}});
+  keras::Activation layer("sparsemax");
+  Function f = function("f(x)", [&](Tensor t) { return layer(t); });
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor got = layer(x);
+  // Of those that are positive: less the mean of theirs.
+  const Tensor c = tensor({{1.f, 3.f, 7.f}, {1.f, 3.f, 7.f}, {1.f, 3.f, 8.f}, {1.f, 3.f, 8.f}});
+  const Tensor slope = tensor({{-1.f, 1.f, 0.f}, {0.f, 0.f, 0.f}, {-3.f, -1.f, 4.f}, {-3.f, -1.f, 4.f}});
+  expect_close(tape.gradient(sum(got * c), x), slope, 1e-6, "slope");
+  expect_close(got, y, 1e-6, "y");
+  expect_close(f(x), y, 1e-6, "traced");
+  expect_close(f(x[{Range{0, 2}}]), y[{Range{0, 2}}], 1e-6, "traced for two");
+  EXPECT_EQ(f.trace_count(), 1);
+  expect_close(keras::activations::sparsemax(transpose(x), 0), transpose(y), 1e-6, "axis 0");
 }
 
 TEST_F(KerasActivations, SaysWhatIsWrong) {

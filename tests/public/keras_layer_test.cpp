@@ -106,7 +106,7 @@ TEST(KerasLayer, ActivationsByOpFunctionAndName) {
   EXPECT_EQ(keras::Activation(softmax)(x).to_vector<float>(), softmax(x).to_vector<float>());
   std::string error = error_of([] { keras::Dense(2, {.activation = "rellu"}); });
   EXPECT_CONTAINS(error, "there is no activation 'rellu'");
-  EXPECT_CONTAINS(error, "relu, sigmoid");
+  EXPECT_CONTAINS(error, "selu, sigmoid");
   EXPECT_CONTAINS(error, "keras_layer_test.cpp:");
 }
 

@@ -71,7 +71,8 @@ TEST_F(KerasNoise, DropsWholeChannels) {
 TEST_F(KerasNoise, ASeedIsAGeneratorOfItsOwn) {
   const Tensor x = ones({50, 4});
   auto two_calls = [&](const keras::Layer& layer) {
-    return std::pair(numbers(layer(x, {.training = true})), numbers(layer(x, {.training = true})));
+    const std::vector<double> one = numbers(layer(x, {.training = true}));
+    return std::pair(one, numbers(layer(x, {.training = true})));
   };
   const auto first = two_calls(keras::Dropout(0.5, {.seed = 7}));
   random::uniform({3});  // does not move it

@@ -8,10 +8,11 @@ import keras
 from keras import layers
 
 cases = LayerCases("activations")
+# Not sparsemax: what Keras 3.15 gives does not add up to 1 (its threshold adds up cumulative sums).
 names = sorted(
     "celu elu exponential gelu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu linear "
     "log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus softsign sparse_plus "
-    "sparse_sigmoid sparsemax squareplus swish tanh tanh_shrink".split()
+    "sparse_sigmoid squareplus swish tanh tanh_shrink".split()
 )
 for name in names:
     cases.layer(f"by_name_{name}", layers.Activation(name), np.linspace(-4.05, 7.1, 24, dtype="float32").reshape(4, 6))
