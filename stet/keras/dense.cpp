@@ -33,9 +33,11 @@ class DenseBody : public CustomLayer {
   bool supports_masking() const override { return true; }
   Tensor call(const Tensor& x, const Context& context) override {
     const Where where = context.where;
-    if (x.rank() < 2)
+    if (x.rank() < 2) {
+      if (!kernel_.defined()) state().built.store(false);  // by a call that fits
       throw UserError(error_text(text(description(), ": its input ", described(x), " has no batch axis"), where,
                                  "it takes [batch, …, inputs]; one sample is a batch of size 1: x[newaxis]"));
+    }
     if (!require(x.dim(-1), Relation::equal, kernel_.shape()[0], {"Dense", text("inputs of '", name(), "'"), where}))
       throw UserError(error_text(text(description(), ": its input ", described(x), " has ", size_now(x.dim(-1)),
                                       " values per sample; it was built for ", kernel_.shape()[0]),

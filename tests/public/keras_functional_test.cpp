@@ -215,6 +215,12 @@ TEST_F(Functional, LayersComputeInAnotherTypeThanTheirWeightsHave) {
   EXPECT_CONTAINS(error_of([] { keras::Dense(3, {.dtype = i32}); }), "a layer cannot compute in i32");
 }
 
+TEST_F(Functional, ACallThatIsRefusedDoesNotCountAsTheFirst) {
+  keras::Dense layer(3);
+  EXPECT_CONTAINS(error_of([&] { layer(ones({4})); }), "has no batch axis");
+  EXPECT_EQ(layer(ones({2, 4})).shape().sizes(), (std::vector<std::int64_t>{2, 3}));
+}
+
 TEST_F(Functional, GradientsPassTensorsWithMasks) {
   keras::Layer no_zeros = NoZeros{}, masked_mean = MaskedMean{};
   auto slope = [&](Tensor x) {
