@@ -230,10 +230,9 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
       throw UserError(error_text("the loss function gave an undefined tensor", where, "return a number per sample"));
     Frame frame("loss", where);
     // Steps that do not count, by the mask that the predictions bring along.
-    if (Tensor mask = mask_of(y_pred);
-        mask.defined() && !values.mask.defined() && mask.rank() <= values.values.rank()) {
+    if (Tensor mask = mask_of(y_pred); mask.defined() && mask.rank() <= values.values.rank()) {
       while (mask.rank() < values.values.rank()) mask = expand_dims(mask, -1);
-      values.mask = mask;
+      values.mask = values.mask.defined() ? logical_and(values.mask, mask) : mask;
     }
     return reduced(values, sample_weight, loss.options().reduction, where);
   } catch (const UserError& error) {

@@ -198,6 +198,12 @@ TEST_F(Functional, LossesLeaveOutStepsThatAreMasked) {
   keras::losses::MeanSquaredError sum_loss({.reduction = "sum"});
   EXPECT_NEAR(sum_loss(labels, keras::with_mask(predictions, mask)).item<float>(), 14, 1e-5);
   EXPECT_NEAR(mean_loss(labels, predictions).item<float>(), (14 + 3 * 81) / 6.0, 1e-4);
+  // Beside a class that is ignored: what either leaves out does not count.
+  Tensor logits = reshape(cast(arange(12), f32) * 0.3f, {2, 3, 2}), classes = tensor({{1, 0, 0}, {-1, 1, 1}});
+  keras::losses::SparseCategoricalCrossentropy ignoring({.from_logits = true, .ignore_class = -1});
+  Tensor each = -log_softmax(logits);
+  EXPECT_NEAR(ignoring(classes, keras::with_mask(logits, mask)).item<float>(),
+              (each.item<float>({0, 0, 1}) + each.item<float>({0, 1, 0})) / 2, 1e-5);
 }
 
 TEST_F(Functional, LayersComputeInAnotherTypeThanTheirWeightsHave) {
