@@ -136,6 +136,22 @@ TEST_F(Vmap, OfEveryMap) {
   }
 }
 
+/// A map may ask where it is: in its own example.
+TEST_F(Vmap, OfMapsThatAskForTheirPosition) {
+  const Tensor x = values_from({-1, 1}, DType::f64, {3, 2, 4}, 5);
+  const Expr body = operand(0, DType::f64) + scalar::cast(loop_index(0) * 100 + loop_index(1), DType::f64);
+  FlatLoop loop;
+  loop.name = "vmap";
+  loop.at_once = true;
+  loop.sequences = {x};
+  loop.turns = 3;
+  loop.body = [&](std::span<const Tensor>, std::span<const Tensor> elements, const Tensor&) {
+    return FlatTurn{{}, {call_map(body, std::vector<In>{In(elements[0])})}};
+  };
+  Tensor expected = x + reshape(tensor({0., 1., 2., 3., 100., 101., 102., 103.}), {2, 4});
+  EXPECT_TRUE(same_bits(run_flat_loop(loop).stacked, std::vector<Tensor>{expected}));
+}
+
 TEST_F(Vmap, OfEveryStructuredRow) {
   std::set<std::string> in_turns;
   int checked = 0;
