@@ -380,6 +380,13 @@ class LoopRecorder {
     return call(*node.op, given, node.attributes.view());
   }
 
+  /// What a child keeps of these nodes: sizes are checked though nobody uses the op.
+  std::set<ValueId> kept_among(const std::vector<ValueId>& nodes, std::vector<ValueId> asked) const {
+    for (ValueId id : nodes)
+      if (trace_.checks_of_.contains(id)) asked.push_back(id);
+    return needed_among(trace_.graph, nodes, asked);
+  }
+
   /// What only the hoisted values needed is no longer inside.
   void drop_hoisted(Child& body) const {
     std::set<ValueId> given;
@@ -388,10 +395,7 @@ class LoopRecorder {
     std::vector<ValueId> inside;
     for (ValueId id : body.nodes)
       if (!given.contains(id)) inside.push_back(id);
-    std::vector<ValueId> asked = body.results;
-    for (ValueId id : inside)
-      if (trace_.checks_of_.contains(id)) asked.push_back(id);
-    body.needed = needed_among(trace_.graph, inside, asked);
+    body.needed = kept_among(inside, body.results);
     std::erase_if(inside, [&](ValueId id) { return !body.needed.contains(id); });
     body.nodes = std::move(inside);
   }
@@ -401,11 +405,7 @@ class LoopRecorder {
     std::vector<ValueId> all;
     ForkScope::flatten(scope.prefix, 0, scope.prefix.size(), nullptr, all);
     out.results = scope.last.result_ids;
-    // Sizes are checked though nobody uses the op.
-    std::vector<ValueId> asked = out.results;
-    for (ValueId id : all)
-      if (trace_.checks_of_.contains(id)) asked.push_back(id);
-    out.needed = needed_among(trace_.graph, all, asked);
+    out.needed = kept_among(all, out.results);
     for (ValueId id : all)
       if (out.needed.contains(id)) out.nodes.push_back(id);
     return out;

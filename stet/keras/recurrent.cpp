@@ -268,84 +268,50 @@ std::pair<KerasTensor, std::vector<KerasTensor>> RNN::with_state(const KerasTens
 
 namespace {
 
-/// What the options of all these layers say besides those of their cells.
-template <class Options>
-Recurrence recurrence(const char* class_name, const Options& options, std::function<RNNCell()> make_cell) {
-  return {.class_name = class_name,
-          .make_cell = std::move(make_cell),
-          .return_sequences = options.return_sequences,
-          .return_state = options.return_state,
-          .go_backwards = options.go_backwards,
-          .stateful = options.stateful,
-          .zero_output_for_mask = options.zero_output_for_mask,
-          .policy = options.dtype};
+/// What the options of a layer say of its cell.
+template <class CellOptions, class Options>
+CellOptions of_cell(const Options& options, const char* name) {
+  CellOptions out;
+  out.activation = options.activation;
+  if constexpr (requires { options.recurrent_activation; }) out.recurrent_activation = options.recurrent_activation;
+  out.use_bias = options.use_bias;
+  out.kernel_initializer = options.kernel_initializer;
+  out.recurrent_initializer = options.recurrent_initializer;
+  out.bias_initializer = options.bias_initializer;
+  if constexpr (requires { options.unit_forget_bias; }) out.unit_forget_bias = options.unit_forget_bias;
+  out.dropout = options.dropout;
+  out.recurrent_dropout = options.recurrent_dropout;
+  if constexpr (requires { options.reset_after; }) out.reset_after = options.reset_after;
+  out.name = name;
+  out.dtype = options.dtype;
+  return out;
 }
-template <class Options>
-void check(const char* layer, std::int64_t units, const Options& options, Where where) {
+
+template <class Cell, class CellOptions, class Options>
+std::shared_ptr<RecurrentBody> body_of(const char* layer, const char* cell, std::int64_t units, const Options& options,
+                                       Where where) {
   require_units(layer, units, where);
   require_rates(layer, options.dropout, options.recurrent_dropout, where);
+  return recurrent_body({.class_name = layer,
+                         .make_cell = [=] { return Cell(units, of_cell<CellOptions>(options, cell)); },
+                         .return_sequences = options.return_sequences,
+                         .return_state = options.return_state,
+                         .go_backwards = options.go_backwards,
+                         .stateful = options.stateful,
+                         .zero_output_for_mask = options.zero_output_for_mask,
+                         .policy = options.dtype},
+                        options.name);
 }
 
 }  // namespace
 
 SimpleRNN::SimpleRNN(std::int64_t units, SimpleRNNOptions options, Where where)
-    : RecurrentLayer([&] {
-        check("SimpleRNN", units, options, where);
-        return recurrent_body(recurrence("SimpleRNN", options,
-                                         [units, options] {
-                                           return SimpleRNNCell(units,
-                                                                {.activation = options.activation,
-                                                                 .use_bias = options.use_bias,
-                                                                 .kernel_initializer = options.kernel_initializer,
-                                                                 .recurrent_initializer = options.recurrent_initializer,
-                                                                 .bias_initializer = options.bias_initializer,
-                                                                 .dropout = options.dropout,
-                                                                 .recurrent_dropout = options.recurrent_dropout,
-                                                                 .name = "simple_rnn_cell",
-                                                                 .dtype = options.dtype});
-                                         }),
-                              options.name);
-      }()) {}
+    : RecurrentLayer(
+          body_of<SimpleRNNCell, SimpleRNNCellOptions>("SimpleRNN", "simple_rnn_cell", units, options, where)) {}
 LSTM::LSTM(std::int64_t units, LSTMOptions options, Where where)
-    : RecurrentLayer([&] {
-        check("LSTM", units, options, where);
-        return recurrent_body(recurrence("LSTM", options,
-                                         [units, options] {
-                                           return LSTMCell(units,
-                                                           {.activation = options.activation,
-                                                            .recurrent_activation = options.recurrent_activation,
-                                                            .use_bias = options.use_bias,
-                                                            .kernel_initializer = options.kernel_initializer,
-                                                            .recurrent_initializer = options.recurrent_initializer,
-                                                            .bias_initializer = options.bias_initializer,
-                                                            .unit_forget_bias = options.unit_forget_bias,
-                                                            .dropout = options.dropout,
-                                                            .recurrent_dropout = options.recurrent_dropout,
-                                                            .name = "lstm_cell",
-                                                            .dtype = options.dtype});
-                                         }),
-                              options.name);
-      }()) {}
+    : RecurrentLayer(body_of<LSTMCell, LSTMCellOptions>("LSTM", "lstm_cell", units, options, where)) {}
 GRU::GRU(std::int64_t units, GRUOptions options, Where where)
-    : RecurrentLayer([&] {
-        check("GRU", units, options, where);
-        return recurrent_body(recurrence("GRU", options,
-                                         [units, options] {
-                                           return GRUCell(units,
-                                                          {.activation = options.activation,
-                                                           .recurrent_activation = options.recurrent_activation,
-                                                           .use_bias = options.use_bias,
-                                                           .kernel_initializer = options.kernel_initializer,
-                                                           .recurrent_initializer = options.recurrent_initializer,
-                                                           .bias_initializer = options.bias_initializer,
-                                                           .dropout = options.dropout,
-                                                           .recurrent_dropout = options.recurrent_dropout,
-                                                           .reset_after = options.reset_after,
-                                                           .name = "gru_cell",
-                                                           .dtype = options.dtype});
-                                         }),
-                              options.name);
-      }()) {}
+    : RecurrentLayer(body_of<GRUCell, GRUCellOptions>("GRU", "gru_cell", units, options, where)) {}
 
 namespace {
 

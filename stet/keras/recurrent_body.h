@@ -55,7 +55,6 @@ class RecurrentBody : public LibraryLayer, public KeepsState {
   Tensors run_many(const Tensors& inputs, const Context& context) override;
 
  private:
-  Tensors state_before(const Tensors& inputs, const Context& context);
   Tensors kept_state(const Tensor& first, const Context& context);
 
   Recurrence how_;

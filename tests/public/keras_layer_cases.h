@@ -55,21 +55,13 @@ class LayerCases {
   std::vector<std::string> left() const {
     ::testing::Test::RecordProperty("cases_compared", count_);
     std::ostringstream difference;
-    difference << largest_;
+    difference << compared_.largest();
     ::testing::Test::RecordProperty("largest_difference", difference.str());
     return values_.left();
   }
 
  private:
   static std::string numbered(const char* what, std::size_t i) { return what + std::to_string(i); }
-
-  void close(const Tensor& got, const Tensor& expected, double tolerance, const std::string& what) {
-    expect_close(got, expected, tolerance, what);
-    if (::testing::Test::HasFatalFailure()) return;
-    std::vector<double> a = cast(got, f64).to_vector<double>(), b = cast(expected, f64).to_vector<double>();
-    for (std::size_t i = 0; i < a.size(); ++i)
-      if (std::isfinite(b[i])) largest_ = std::max(largest_, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
-  }
 
   /// The weights in Keras's order.
   static std::vector<keras::Weight> weights_of(const KerasCase& one, const keras::Layer& layer, LayerCheck how) {
@@ -102,10 +94,10 @@ class LayerCases {
     if (of_inputs)
       for (const Tensor& x : inputs) tape.watch(x);
     const Tensor y = layer(inputs, {.training = how.training});
-    ASSERT_NO_FATAL_FAILURE(close(y, one["y"], how.tolerance, "y"));
+    ASSERT_NO_FATAL_FAILURE(compared_.close(y, one["y"], how.tolerance, "y"));
     ASSERT_EQ(keras::mask_of(y).defined(), one.has("y_mask"));
     if (one.has("y_mask")) {
-      ASSERT_NO_FATAL_FAILURE(close(keras::mask_of(y), one["y_mask"], 0, "y_mask"));
+      ASSERT_NO_FATAL_FAILURE(compared_.close(keras::mask_of(y), one["y_mask"], 0, "y_mask"));
     }
     std::vector<GradientTape::Source> sources;
     std::vector<std::string> names;
@@ -116,8 +108,8 @@ class LayerCases {
     const std::vector<keras::Weight> weights = weights_of(one, layer, how);
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (one.has(numbered("after_", i))) {
-        ASSERT_NO_FATAL_FAILURE(
-            close(weights[i].variable.read(), one[numbered("after_", i)], how.tolerance, numbered("after_", i)));
+        ASSERT_NO_FATAL_FAILURE(compared_.close(weights[i].variable.read(), one[numbered("after_", i)], how.tolerance,
+                                                numbered("after_", i)));
       }
       if (!one.has(numbered("dweight_", i))) continue;
       sources.emplace_back(weights[i].variable);
@@ -126,7 +118,7 @@ class LayerCases {
     if (!gradients || sources.empty()) return;
     const std::vector<Tensor> got = tape.gradient(sum(y * one["c"]), sources, {.unconnected = "zero"});
     for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_NO_FATAL_FAILURE(close(got[i], one[names[i]], how.tolerance, names[i]));
+      ASSERT_NO_FATAL_FAILURE(compared_.close(got[i], one[names[i]], how.tolerance, names[i]));
   }
 
   /// The first sample and multiples of it, so many of them; and twice as long for odd numbers.
@@ -188,12 +180,13 @@ class LayerCases {
     keras::KerasTensor y = layer(places);
     ASSERT_EQ(y.rank(), one["y"].rank());
     keras::Model model(places, {y});
-    ASSERT_NO_FATAL_FAILURE(close(model(inputs, {.training = how.training}), one["y"], how.tolerance, "model"));
+    ASSERT_NO_FATAL_FAILURE(
+        compared_.close(model(inputs, {.training = how.training}), one["y"], how.tolerance, "model"));
   }
 
   KerasValues values_;
+  KerasComparison compared_;
   int count_ = 0;
-  double largest_ = 0;
 };
 
 class LayerTest : public ::testing::Test {

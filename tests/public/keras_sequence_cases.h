@@ -54,20 +54,12 @@ class SequenceCases {
   std::vector<std::string> left() const { return values_.left(); }
   /// For the reader of a test's output.
   void report() const {
-    std::printf("compared %d cases, %d tensors; the largest difference is %.2g\n", count_, tensors_, largest_);
+    std::printf("compared %d cases, %d tensors; the largest difference is %.2g\n", count_, compared_.tensors(),
+                compared_.largest());
   }
 
  private:
   static std::string numbered(const char* what, std::size_t i) { return what + std::to_string(i); }
-
-  void close(const Tensor& got, const Tensor& expected, double tolerance, const std::string& what) {
-    expect_close(got, expected, tolerance, what);
-    if (::testing::Test::HasFatalFailure()) return;
-    ++tensors_;
-    std::vector<double> a = cast(got, f64).to_vector<double>(), b = cast(expected, f64).to_vector<double>();
-    for (std::size_t i = 0; i < a.size(); ++i)
-      largest_ = std::max(largest_, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
-  }
 
   static void set_weights(const KerasCase& one, const keras::Layer& layer) {
     const std::vector<keras::Weight> weights = layer.weights();
@@ -112,7 +104,7 @@ class SequenceCases {
         if (one.has(numbered(what, i))) names.push_back(numbered(what, i));
     ASSERT_EQ(got.size(), names.size());
     for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_NO_FATAL_FAILURE(close(got[i], one[names[i]], how.tolerance, way + names[i]));
+      ASSERT_NO_FATAL_FAILURE(compared_.close(got[i], one[names[i]], how.tolerance, way + names[i]));
   }
 
   /// The same samples and steps again, as many of them.
@@ -156,12 +148,13 @@ class SequenceCases {
     keras::Model model(places, layer.call_many(places));
     keras::Tensors got = model.call_many(inputs);
     for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_NO_FATAL_FAILURE(close(got[i], one[numbered("y", i)], how.tolerance, "model " + numbered("y", i)));
+      ASSERT_NO_FATAL_FAILURE(
+          compared_.close(got[i], one[numbered("y", i)], how.tolerance, "model " + numbered("y", i)));
   }
 
   KerasValues values_;
-  int count_ = 0, tensors_ = 0;
-  double largest_ = 0;
+  KerasComparison compared_;
+  int count_ = 0;
 };
 
 }  // namespace stet

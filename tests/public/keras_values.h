@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -101,5 +102,24 @@ inline void expect_close(const Tensor& got, const Tensor& expected, double toler
     ASSERT_TRUE(same) << what << ": element " << i << " is " << a[i] << ", Keras has " << b[i];
   }
 }
+
+/// The same of many tensors, of which it remembers the largest difference, for the reader of a test's output.
+class KerasComparison {
+ public:
+  void close(const Tensor& got, const Tensor& expected, double tolerance, const std::string& what) {
+    expect_close(got, expected, tolerance, what);
+    if (::testing::Test::HasFatalFailure()) return;
+    ++tensors_;
+    std::vector<double> a = cast(got, f64).to_vector<double>(), b = cast(expected, f64).to_vector<double>();
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (std::isfinite(b[i])) largest_ = std::max(largest_, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
+  }
+  int tensors() const { return tensors_; }
+  double largest() const { return largest_; }
+
+ private:
+  int tensors_ = 0;
+  double largest_ = 0;
+};
 
 }  // namespace stet
