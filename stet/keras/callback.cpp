@@ -1,6 +1,7 @@
 #include "stet/keras/callback.h"
 
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 
@@ -50,8 +51,10 @@ class Monitor {
     if (!std::exchange(warned_, true)) {
       std::vector<std::string> known;
       for (const auto& [name, value] : logs) known.push_back(name);
-      std::cerr << text("stet: ", callback_, ": there is no '", name_, "' to monitor; there is ", joined(known, ", "),
-                        name_.starts_with("val_") ? "; fit() without validation data has no val_… values" : "", "\n");
+      const std::string warning =
+          text("stet: ", callback_, ": there is no '", name_, "' to monitor; there is ", joined(known, ", "),
+               name_.starts_with("val_") ? "; fit() without validation data has no val_… values" : "", "\n");
+      std::fputs(warning.c_str(), stderr);  // whole; std::cerr is not for several threads at once
     }
     return std::nullopt;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <functional>
 #include <iostream>
 
@@ -295,8 +296,9 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   }
   callbacks.tell(&CustomCallback::on_train_end, last);
   if (InterruptWatch::interrupted())
-    std::cerr << text("\nstet: fit was interrupted", at_line(where, ", at "),
-                      ": the model keeps what it has learned\n");
+    std::fputs(
+        text("\nstet: fit was interrupted", at_line(where, ", at "), ": the model keeps what it has learned\n").c_str(),
+        stderr);
   if (!history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
   return history;
 }
