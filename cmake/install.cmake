@@ -13,6 +13,7 @@ set(STET_PUBLIC_HEADERS
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def
     stet/data/idx.h stet/data/element.h stet/data/dataset.h
     stet/keras/activation.h stet/keras/activation_layers.h stet/keras/attention.h stet/keras/augmentation.h
+    stet/keras/by_output.h
     stet/keras/callback.h stet/keras/cells.h stet/keras/constraint.h stet/keras/conv_lstm.h stet/keras/convolution.h
     stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h stet/keras/einsum_dense.h stet/keras/embedding.h
     stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h stet/keras/initializer.h

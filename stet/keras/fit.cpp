@@ -122,9 +122,9 @@ std::vector<Tensor> run_step(Step& step, const Batch& batch, const ModelForm& fo
 class Batches {
  public:
   /// `most` batches an epoch; 0: all there are.
-  Batches(const Data& data, ReadOptions options, std::int64_t most, Where where)
-      : data_(data), options_(options), most_(most), where_(where) {
-    std::optional<std::int64_t> all = data.batch_count(options);
+  Batches(Data data, ReadOptions options, std::int64_t most, Where where)
+      : data_(std::move(data)), options_(options), most_(most), where_(where) {
+    std::optional<std::int64_t> all = data_.batch_count(options);
     if (most == 0 && all == data::infinite)
       refuse("the Dataset never ends", where, "say how many batches make an epoch: steps_per_epoch, steps");
     count_ = most > 0 ? std::optional(most) : all;
@@ -135,7 +135,8 @@ class Batches {
     if (most_ == 0 || !reader_) reader_ = data_.read(options_, where_);
   }
   std::optional<Batch> next() {
-    if (most_ > 0 && given_++ == most_) return std::nullopt;
+    if (most_ > 0 && given_ == most_) return std::nullopt;
+    ++given_;
     std::optional<Batch> batch = reader_();
     if (!batch && most_ > 0) {
       reader_ = data_.read(options_, where_);
@@ -146,7 +147,7 @@ class Batches {
   std::optional<std::int64_t> count() const { return count_; }
 
  private:
-  const Data& data_;
+  const Data data_;
   ReadOptions options_;
   std::int64_t most_, given_ = 0;
   Where where_;
@@ -159,6 +160,7 @@ struct BatchHooks {
   std::function<void(std::int64_t number)> begin = {};
   std::function<void(std::int64_t number, const BatchLogs& logs)> end = {};
   std::function<bool()> stops = {};  // after this batch
+  std::int64_t steps_at_once = 1;    // batches that are run between a begin and its end
 };
 
 /// The callbacks of a fit(), evaluate() or predict().
@@ -194,8 +196,11 @@ Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar
   batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     if (hooks.begin) hooks.begin(epoch.steps);
-    ++epoch.steps;
-    reported = run_step(step, *batch, form, epoch.steps, bar, where);
+    for (std::int64_t left = hooks.steps_at_once; batch; batch = batches.next()) {
+      ++epoch.steps;
+      reported = run_step(step, *batch, form, epoch.steps, bar, where);
+      if (--left == 0) break;
+    }
     bar.update(epoch.steps, bar.due() ? values_of(step, reported, where) : ProgressBar::Values());
     if (hooks.end) {
       BatchLogs logs;
@@ -216,18 +221,39 @@ BatchHooks CallbackList::of_batches(void (CustomCallback::*begin)(std::int64_t),
           [this, end](std::int64_t number, const BatchLogs& logs) { tell(end, number, logs); }};
 }
 
+Step::Report reported(Logs logs) { return {logs.begin(), logs.end()}; }
+std::shared_ptr<Step> train_step_of(CustomModel& model) {
+  return step_of(model, &Training::train, "train_step",
+                 [&model](const Batch& batch) { return reported(model.train_step(batch)); });
+}
+std::shared_ptr<Step> test_step_of(CustomModel& model) {
+  return step_of(model, &Training::test, "test_step",
+                 [&model](const Batch& batch) { return reported(model.test_step(batch)); });
+}
+std::shared_ptr<Step> predict_step_of(CustomModel& model) {
+  return step_of(model, &Training::predict, "predict_step", [&model](const Batch& batch) {
+    Step::Report outputs;
+    for (Tensor& one : model.predict_step(batch)) outputs.emplace_back(text("output ", outputs.size()), std::move(one));
+    return outputs;
+  });
+}
+
+std::int64_t steps_at_once(CustomModel& model) {
+  std::lock_guard lock(model.training().guard);
+  return model.training().options.steps_per_execution;
+}
+
 ProgressBar::Values evaluated(CustomModel& model, const ModelForm& form, const std::vector<Metric>& metrics,
                               const Data& data, const EvaluateOptions& options, const CallbackList& callbacks,
                               Where where) {
-  std::shared_ptr<Step> step =
-      step_of(model, &Training::test, "test_step", [&model](const Batch& batch) { return model.test_step(batch); });
+  std::shared_ptr<Step> step = test_step_of(model);
   Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
   ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
   reset(metrics);
   callbacks.tell(&CustomCallback::on_test_begin);
-  Epoch epoch =
-      run_epoch(*step, form, batches, bar,
-                callbacks.of_batches(&CustomCallback::on_test_batch_begin, &CustomCallback::on_test_batch_end), where);
+  BatchHooks hooks = callbacks.of_batches(&CustomCallback::on_test_batch_begin, &CustomCallback::on_test_batch_end);
+  hooks.steps_at_once = steps_at_once(model);
+  Epoch epoch = run_epoch(*step, form, batches, bar, hooks, where);
   if (epoch.steps == 0) refuse("evaluate: the data is empty", where, "give it at least one batch");
   EpochLogs logs(epoch.values.begin(), epoch.values.end());
   callbacks.tell(&CustomCallback::on_test_end, logs);
@@ -237,7 +263,7 @@ ProgressBar::Values evaluated(CustomModel& model, const ModelForm& form, const s
 
 }  // namespace
 
-History Model::fit(const Tensor& x, const Tensor& y, FitOptions options, Where where) const {
+History Model::fit(const Samples& x, const Samples& y, FitOptions options, Where where) const {
   return fit(Data(x, y, where), std::move(options), where);
 }
 
@@ -247,16 +273,18 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   check_compiled(model, "fit", where);
   check_options(options, where);
   if (!data.defined()) refuse("fit: there is no data", where, "give it tensors or a Dataset");
-  Data train = data, validation = options.validation_data;
+  const ModelNames names = model.names();
+  Data train = data.with_sample_weight(options.sample_weight, where).in_order(names, where);
+  Data validation = options.validation_data.in_order(names, where);
   if (options.validation_split > 0 && !validation.defined())
-    std::tie(train, validation) = data.split(options.validation_split, where);
+    std::tie(train, validation) = train.split(options.validation_split, where);
   CallingLine line(where);
   FormOfModel form(model);
-  std::shared_ptr<Step> step =
-      step_of(model, &Training::train, "train_step", [&model](const Batch& batch) { return model.train_step(batch); });
+  std::shared_ptr<Step> step = train_step_of(model);
   const int verbose = verbosity(options.verbose);
-  Batches batches(train, {.batch_size = options.batch_size, .shuffle = options.shuffle}, options.steps_per_epoch,
-                  where);
+  Batches batches(train,
+                  {.batch_size = options.batch_size, .shuffle = options.shuffle, .class_weight = options.class_weight},
+                  options.steps_per_epoch, where);
   std::optional<std::int64_t> target = batches.count();
   EvaluateOptions evaluate_options{
       .batch_size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size,
@@ -270,6 +298,7 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   auto stops = [&] { return training.stops || InterruptWatch::interrupted(); };
   BatchHooks hooks = callbacks.of_batches(&CustomCallback::on_train_batch_begin, &CustomCallback::on_train_batch_end);
   hooks.stops = stops;
+  hooks.steps_at_once = steps_at_once(model);
   EpochLogs last;
   callbacks.tell(&CustomCallback::on_train_begin);
   for (int number = options.initial_epoch; number < options.epochs && !stops(); ++number) {
@@ -303,8 +332,8 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   return history;
 }
 
-Results Model::evaluate(const Tensor& x, const Tensor& y, EvaluateOptions options, Where where) const {
-  return evaluate(Data(x, y, where), options, where);
+Results Model::evaluate(const Samples& x, const Samples& y, EvaluateOptions options, Where where) const {
+  return evaluate(Data(x, y, where), std::move(options), where);
 }
 
 Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) const {
@@ -315,44 +344,105 @@ Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) 
   check_verbose("evaluate", options.verbose, where);
   check_steps("evaluate", "steps", options.steps, where);
   if (!data.defined()) refuse("evaluate: there is no data", where, "give it tensors or a Dataset");
+  const Data ordered = data.with_sample_weight(options.sample_weight, where).in_order(model.names(), where);
   CallingLine line(where);
   FormOfModel form(model);
   Results results;
   const CallbackList callbacks(options.callbacks, *this, where);
-  for (auto& [name, value] : evaluated(model, *form, metrics_of(model), data, options, callbacks, where))
+  for (auto& [name, value] : evaluated(model, *form, metrics_of(model), ordered, options, callbacks, where))
     results[name] = value;
   return results;
 }
 
-Tensor Model::predict(const Data& data, PredictOptions options, Where where) const {
+Tensors Model::predict_data(const Data& data, PredictOptions options, Where where) const {
   std::shared_ptr<inside::Body> alive = body();
   CustomModel& model = model_body("predict", where);
   check_batch_size("predict", "batch_size", options.batch_size, where);
   check_verbose("predict", options.verbose, where);
   check_steps("predict", "steps", options.steps, where);
-  if (!data.defined()) refuse("predict: there is no data", where, "give it tensors or a Dataset");
   CallingLine line(where);
   FormOfModel form(model);
-  std::shared_ptr<Step> step = step_of(model, &Training::predict, "predict_step", [&model](const Batch& batch) {
-    return Logs{{"prediction", model.predict_step(batch)}};
-  });
-  Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
+  std::shared_ptr<Step> step = predict_step_of(model);
+  Batches batches(data.in_order(model.names(), where), {.batch_size = options.batch_size}, options.steps, where);
   ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
-  std::vector<Tensor> parts;
+  std::vector<Tensors> parts;  // by output
   const CallbackList callbacks(options.callbacks, *this, where);
   callbacks.tell(&CustomCallback::on_predict_begin);
   batches.start();
+  std::int64_t number = 0;
   while (std::optional<Batch> batch = batches.next()) {
-    const auto number = static_cast<std::int64_t>(parts.size()) + 1;
+    ++number;
     callbacks.tell(&CustomCallback::on_predict_batch_begin, number - 1);
-    parts.push_back(run_step(*step, {batch->x, {}, {}}, *form, number, bar, where).at(0));
+    Tensors outputs = run_step(*step, {.x = batch->x, .more_x = batch->more_x}, *form, number, bar, where);
+    parts.resize(outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
     bar.update(number, {});
-    callbacks.tell(&CustomCallback::on_predict_batch_end, number - 1, BatchLogs{{"outputs", parts.back()}});
+    callbacks.tell(&CustomCallback::on_predict_batch_end, number - 1, BatchLogs{{"outputs", outputs.at(0)}});
   }
   callbacks.tell(&CustomCallback::on_predict_end);
-  if (parts.empty()) refuse("predict: the data is empty", where, "give it at least one sample");
-  bar.finish(static_cast<std::int64_t>(parts.size()), {});
-  return parts.size() == 1 ? parts[0] : concat(parts, 0, where);
+  if (number == 0) refuse("predict: the data is empty", where, "give it at least one sample");
+  bar.finish(number, {});
+  Tensors out;
+  for (const Tensors& all : parts) out.push_back(all.size() == 1 ? all[0] : concat(all, 0, where));
+  return out;
 }
+
+Tensor Model::only_output(Tensors outputs, Where where) const {
+  if (outputs.size() != 1)
+    refuse(text("predict: ", model_body("predict", where).description(), " gives ", outputs.size(), " outputs"), where,
+           "predict_many() gives all of them");
+  return outputs[0];
+}
+Tensor Model::predict(const Samples& x, PredictOptions options, Where where) const {
+  return only_output(predict_many(x, std::move(options), where), where);
+}
+Tensors Model::predict_many(const Samples& x, PredictOptions options, Where where) const {
+  return predict_data(Data(x, where), std::move(options), where);
+}
+
+// --- one batch
+
+namespace {
+/// The tensors as one batch.
+Batch batch_of(const Data& data, const CustomModel& model, const std::map<std::int64_t, double>& class_weight,
+               Where where) {
+  if (data.samples() == 0) refuse("the batch is empty", where, "give it at least one sample");
+  const ReadOptions all{.batch_size = data.samples(), .class_weight = class_weight};
+  return *data.in_order(model.names(), where).read(all, where)();
+}
+Results results_of(const Step& step, const std::vector<Tensor>& reported, Where where) {
+  Results out;
+  for (auto& [name, value] : values_of(step, reported, where)) out[name] = value;
+  return out;
+}
+}  // namespace
+
+Results Model::train_on_batch(const Samples& x, const Samples& y, TrainOnBatchOptions options, Where where) const {
+  std::shared_ptr<inside::Body> alive = body();
+  CustomModel& model = model_body("train_on_batch", where);
+  check_compiled(model, "train_on_batch", where);
+  const Batch batch = batch_of(Data(x, y, options.sample_weight, where), model, options.class_weight, where);
+  CallingLine line(where);
+  FormOfModel form(model);
+  std::shared_ptr<Step> step = train_step_of(model);
+  reset(metrics_of(model));
+  return results_of(*step, (*step)(batch, *form, where), where);
+}
+Results Model::test_on_batch(const Samples& x, const Samples& y, TestOnBatchOptions options, Where where) const {
+  std::shared_ptr<inside::Body> alive = body();
+  CustomModel& model = model_body("test_on_batch", where);
+  check_compiled(model, "test_on_batch", where);
+  const Batch batch = batch_of(Data(x, y, options.sample_weight, where), model, {}, where);
+  CallingLine line(where);
+  FormOfModel form(model);
+  std::shared_ptr<Step> step = test_step_of(model);
+  reset(metrics_of(model));
+  return results_of(*step, (*step)(batch, *form, where), where);
+}
+Tensor Model::predict_on_batch(const Samples& x, Where where) const {
+  const Data data(x, where);
+  return only_output(predict_data(data, {.batch_size = std::max<std::int64_t>(data.samples(), 1)}, where), where);
+}
+void Model::reset_metrics(Where where) const { reset(metrics_of(model_body("reset_metrics", where))); }
 
 }  // namespace stet::keras

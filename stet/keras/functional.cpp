@@ -186,6 +186,20 @@ FunctionalBody::FunctionalBody(std::vector<KerasTensor> inputs, std::vector<Kera
   }
 }
 
+ModelNames FunctionalBody::names() const {
+  auto of = [](const std::vector<KerasTensor>& tensors) {
+    std::vector<std::string> out;
+    std::map<std::string, int> seen;
+    for (const KerasTensor& one : tensors) {
+      const std::string name = one.call()->layer.name();
+      const int before = seen[name]++;
+      out.push_back(before == 0 ? name : text(name, "_", before));
+    }
+    return out;
+  };
+  return {of(inputs_), of(outputs_)};
+}
+
 Tensors FunctionalBody::call_many(const Tensors& inputs, const Context& context) {
   if (inputs.size() != inputs_.size())
     throw UserError(error_text(text(description(), " takes ", inputs_.size(),

@@ -15,6 +15,8 @@ class FunctionalBody : public CustomModel {
 
   Tensors call_many(const Tensors& inputs, const Context& context) override;
   void visit_members(MemberVisitor& visitor) override;
+  /// Those of the layers that give them; the second result of one layer is "name_1".
+  ModelNames names() const override;
 
   const std::vector<KerasTensor>& inputs() const { return inputs_; }
   const std::vector<KerasTensor>& outputs() const { return outputs_; }

@@ -87,13 +87,14 @@ std::string numbered_name(const std::string& given, const char* class_name) {
 
 // --- handles
 
-Metric::Metric(std::string name, Function per_sample)
-    : body_(std::make_shared<MeanOfBody>(
-          "Metric", std::move(name), DType::f32,
-          [f = std::move(per_sample)](const Tensor& y_true, const Tensor& y_pred, Where where) {
-            auto [labels, predictions] = losses::same_rank(y_true, y_pred, where);
-            return SampleValues(f(labels, predictions));
-          })) {}
+FromBody Metric::of_function(std::string name, Function per_sample) {
+  return {std::make_shared<MeanOfBody>(
+      "Metric", std::move(name), DType::f32,
+      [f = std::move(per_sample)](const Tensor& y_true, const Tensor& y_pred, Where where) {
+        auto [labels, predictions] = losses::same_rank(y_true, y_pred, where);
+        return SampleValues(f(labels, predictions));
+      })};
+}
 
 CustomMetric& Metric::metric_body(const char* asked, Where where) const {
   if (!body_)

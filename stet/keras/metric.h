@@ -61,6 +61,13 @@ struct MetricOptions {
   std::optional<DType> dtype = {};  // of what is gathered; not given: f32
 };
 
+/// The line that names a metric. Unlike a Where it is not made of a braced list: in {"output", {"accuracy"}} the second
+/// part is a list of metrics.
+struct CallLine {
+  CallLine(Where where) : where(where) {}
+  Where where;
+};
+
 /// A metric. Copies share it. Nothing in it looks at values on the host: updates and results are parts of traced steps,
 /// and one trace serves batches of all sizes.
 ///
@@ -75,10 +82,13 @@ class STET_API Metric {
   /// As Keras resolves names: "mse", "auc", "f1_score", …, or a class, "Precision", with its defaults; the metric has
   /// the name given. "accuracy" (or "acc") and "crossentropy" ("ce") are those of two classes, of classes by number or
   /// of one-hot classes, as the shapes of labels and predictions say. Another name is a UserError that lists them.
-  Metric(const char* name, Where where = Where::here());
-  Metric(const std::string& name, Where where = Where::here()) : Metric(name.c_str(), where) {}
+  Metric(const char* name, CallLine line = Where::here());
+  Metric(const std::string& name, CallLine line = Where::here()) : Metric(name.c_str(), line) {}
   /// The mean of what the function gives for every sample (or for every batch, if it gives one number).
-  Metric(std::string name, Function per_sample);
+  template <class F>
+  requires(std::is_invocable_r_v<Tensor, F, Tensor, Tensor> && !std::derived_from<F, Metric>)
+      Metric(std::string name, F per_sample)
+      : Metric(of_function(std::move(name), std::move(per_sample))) {}
   template <class T>
   requires(MetricBody<std::remove_cvref_t<T>> && !std::is_lvalue_reference_v<T>) Metric(T&& body)
       : Metric(FromBody{std::make_shared<std::remove_cvref_t<T>>(std::move(body))}) {}
@@ -104,6 +114,7 @@ class STET_API Metric {
 
  protected:
   explicit Metric(FromBody from) : body_(std::move(from.body)) {}
+  static FromBody of_function(std::string name, Function per_sample);
   template <class Options>
   static Options named(std::string name, Options options) {
     options.name = std::move(name);

@@ -124,7 +124,8 @@ bool is_called(const NamedMetric& one, std::string_view wanted) {
 
 }  // namespace
 
-Metric::Metric(const char* given, Where where) {
+Metric::Metric(const char* given, CallLine line) {
+  const Where where = line.where;
   const std::string_view wanted = given;
   std::string known;
   for (const NamedMetric& one : named_metrics) {

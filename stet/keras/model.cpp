@@ -1,6 +1,6 @@
 #include "stet/keras/model.h"
 
-#include <set>
+#include <algorithm>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -91,23 +91,92 @@ Optimizer CustomModel::optimizer(Where where) const {
   return training_->options.optimizer;
 }
 Loss CustomModel::loss(Where where) const {
+  const Where line = CallingLine::now().known() ? CallingLine::now() : where;
   std::lock_guard lock(training_->guard);
-  if (!training_->options.loss.defined())
-    throw UserError(error_text(text(description(), " was compiled without a loss"),
-                               CallingLine::now().known() ? CallingLine::now() : where,
+  const LossesByOutput& losses = training_->options.loss;
+  if (!losses.defined())
+    throw UserError(error_text(text(description(), " was compiled without a loss"), line,
                                "compile({.loss = keras::losses::MeanSquaredError()}), or override the step"));
-  return training_->options.loss;
+  if (losses.for_all().defined()) return losses.for_all();
+  if (losses.in_order().size() == 1) return losses.in_order()[0];
+  throw UserError(error_text(text("loss: ", description(), " was compiled with losses by output"), line,
+                             "compute_loss(batch, y_pred) takes all of them"));
 }
 
-std::vector<Metric> metrics_of(CustomModel& model) {
-  std::vector<Metric> out;
+namespace {
+
+/// How the outputs are trained, of a model that gives so many.
+std::vector<CompiledOutput> outputs_of(const CustomModel& model, std::size_t count) {
+  const std::vector<std::string> names = model.names().outputs;
+  Training& training = model.training();
+  std::lock_guard lock(training.guard);
+  if (training.outputs.size() != count)
+    training.outputs = compiled_outputs(training.options, count, names, training.compiled_at);
+  return training.outputs;
+}
+
+/// What is reported of a model, by name; and of the metrics that are its members.
+std::vector<ReportedMetric> reported_metrics(CustomModel& model) {
+  std::vector<ReportedMetric> out;
   Training& training = model.training();
   {
     std::lock_guard lock(training.guard);
-    if (training.mean_loss.defined()) out.push_back(training.mean_loss);
-    out.insert(out.end(), training.options.metrics.begin(), training.options.metrics.end());
+    if (training.mean_loss.defined()) out.push_back({training.mean_loss.name(), training.mean_loss});
+    for (const CompiledOutput& output : training.outputs)
+      if (output.mean_loss.defined()) out.push_back({output.mean_loss.name(), output.mean_loss});
+    // Before the first step only the metrics are known, not the outputs that they measure.
+    if (training.outputs.empty())
+      for (const Metric& metric : listed_metrics(training.options)) out.push_back({metric.name(), metric});
+    for (const CompiledOutput& output : training.outputs)
+      for (const auto* some : {&output.metrics, &output.weighted_metrics})
+        out.insert(out.end(), some->begin(), some->end());
   }
-  for (const Metric& metric : inventory(model).metrics) out.push_back(metric);
+  for (const Metric& metric : inventory(model).metrics) out.push_back({metric.name(), metric});
+  return out;
+}
+
+/// By output: its labels, or its weights. One tensor of weights serves all outputs; labels may be those of the outputs
+/// alone that have a loss.
+Tensors labels_by_output(const Batch& batch, const std::vector<CompiledOutput>& outputs, Where where) {
+  Tensors labels = batch.all_y();
+  if (labels.size() == outputs.size()) return labels;
+  Tensors out(outputs.size());
+  if (labels.size() == 1 && !labels[0].defined()) return out;
+  std::vector<std::size_t> trained;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].loss.defined()) trained.push_back(i);
+  if (labels.size() != trained.size())
+    throw UserError(error_text(
+        text("the model gives ", outputs.size(), outputs.size() == 1 ? " output" : " outputs", ", and the data has ",
+             labels.size(), labels.size() == 1 ? " tensor" : " tensors", " of labels"),
+        where, "give labels for every output, in their order, or by their names"));
+  for (std::size_t i = 0; i < trained.size(); ++i) out[trained[i]] = labels[i];
+  return out;
+}
+Tensors weights_by_output(const Batch& batch, const std::vector<CompiledOutput>& outputs, Where where) {
+  Tensors weights = batch.all_sample_weights();
+  if (weights.size() == 1) return Tensors(outputs.size(), weights[0]);
+  if (weights.size() != outputs.size())
+    throw UserError(error_text(text("the model gives ", outputs.size(), outputs.size() == 1 ? " output" : " outputs",
+                                    ", and the data has ", weights.size(), " tensors of sample weights"),
+                               where, "give one for all outputs, or one for each, in their order or by their names"));
+  return weights;
+}
+
+void check_labels(const Tensor& labels, const CompiledOutput& output, const char* needed_by, Where where) {
+  if (labels.defined()) return;
+  throw UserError(error_text(
+      output.name.empty() ? text("the data has no labels, which ", needed_by)
+                          : text("the data has no labels for output '", output.name, "', which ", needed_by),
+      where,
+      output.name.empty() ? "give x and y: fit(x, y)" : "give labels for every output that has a loss or a metric"));
+}
+
+}  // namespace
+
+std::vector<Metric> metrics_of(CustomModel& model) {
+  std::vector<Metric> out;
+  for (const ReportedMetric& one : reported_metrics(model)) out.push_back(one.metric);
   return out;
 }
 
@@ -124,25 +193,37 @@ std::vector<Variable> CustomModel::trainable_variables() const {
 Tensor CustomModel::predict_on(const Tensor& x, CallOptions options) const {
   return call_layer(const_cast<CustomModel&>(*this), {x}, options, CallingLine::now())[0];
 }
+Tensors CustomModel::predict_on(const Tensors& inputs, CallOptions options) const {
+  return call_layer(const_cast<CustomModel&>(*this), inputs, options, CallingLine::now());
+}
 
-Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const {
+Tensor CustomModel::compute_loss(const Batch& batch, const Tensors& y_pred) const {
   const Where where = CallingLine::now();
   std::vector<Tensor> added = const_cast<CustomModel&>(*this).losses(where);
-  const bool has_loss = [&] {
-    std::lock_guard lock(training_->guard);
-    return training_->options.loss.defined();
-  }();
+  const std::vector<CompiledOutput> outputs = outputs_of(*this, y_pred.size());
+  const bool has_loss =
+      std::any_of(outputs.begin(), outputs.end(), [](const auto& output) { return output.loss.defined(); });
   Tensor value;
-  if (has_loss || added.empty()) {  // without either, loss() says so
-    Loss of = loss();
-    if (!batch.y.defined())
-      throw UserError(error_text("the data has no labels, which the loss needs", where, "give x and y: fit(x, y)"));
-    value = of(batch.y, y_pred, batch.sample_weight, where);
-  }
-  for (const Tensor& one : added) {
+  auto plus = [&](const Tensor& one) {
     Tensor typed = !value.defined() || one.dtype() == value.dtype() ? one : cast(In(one, where), value.dtype());
     value = value.defined() ? add(In(value, where), typed) : typed;
+  };
+  // Weighted by samples, so that a smaller last batch counts for less.
+  auto tell = [&](const Metric& mean, const Tensor& one) {
+    mean.update_state(one, cast(In(batch.x.dim(0), where), f32), {}, where);
+  };
+  if (!has_loss && added.empty()) loss(where);  // says that there is none
+  const Tensors labels = has_loss ? labels_by_output(batch, outputs, where) : Tensors(outputs.size());
+  const Tensors weights = has_loss ? weights_by_output(batch, outputs, where) : Tensors(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const CompiledOutput& output = outputs[i];
+    if (!output.loss.defined()) continue;
+    check_labels(labels[i], output, "the loss needs", where);
+    Tensor one = output.loss(labels[i], y_pred[i], weights[i], where);
+    if (output.mean_loss.defined()) tell(output.mean_loss, one);
+    plus(output.loss_weight == 1 ? one : multiply(In(one, where), output.loss_weight));
   }
+  for (const Tensor& one : added) plus(one);
   Metric mean_loss;
   {
     std::lock_guard lock(training_->guard);
@@ -150,27 +231,35 @@ Tensor CustomModel::compute_loss(const Batch& batch, const Tensor& y_pred) const
     if (!training_->mean_loss.defined()) training_->mean_loss = metrics::Mean("loss");
     mean_loss = training_->mean_loss;
   }
-  // Weighted by samples, so that a smaller last batch counts for less.
-  mean_loss.update_state(value, cast(In(batch.x.dim(0), where), f32), {}, where);
+  tell(mean_loss, value);
   return value;
 }
 
-Logs CustomModel::compute_metrics(const Batch& batch, const Tensor& y_pred) const {
-  std::vector<Metric> compiled;
-  {
-    std::lock_guard lock(training_->guard);
-    compiled = training_->options.metrics;
-  }
-  for (const Metric& metric : compiled) metric.update_state(batch.y, y_pred, batch.sample_weight, CallingLine::now());
+Logs CustomModel::compute_metrics(const Batch& batch, const Tensors& y_pred) const {
+  const Where where = CallingLine::now();
+  const std::vector<CompiledOutput> outputs = outputs_of(*this, y_pred.size());
+  const bool measured = std::any_of(outputs.begin(), outputs.end(), [](const auto& output) {
+    return !output.metrics.empty() || !output.weighted_metrics.empty();
+  });
+  const Tensors labels = measured ? labels_by_output(batch, outputs, where) : Tensors(outputs.size());
+  const Tensors weights = measured ? weights_by_output(batch, outputs, where) : Tensors(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    for (const auto* some : {&outputs[i].metrics, &outputs[i].weighted_metrics})
+      for (const ReportedMetric& one : *some) {
+        check_labels(labels[i], outputs[i], "its metrics need", where);
+        one.metric.update_state(labels[i], y_pred[i], some == &outputs[i].weighted_metrics ? weights[i] : Tensor(),
+                                where);
+      }
   Logs logs;
-  for (const Metric& metric : metrics()) logs[metric.name()] = metric.result(CallingLine::now());
+  for (const ReportedMetric& one : reported_metrics(const_cast<CustomModel&>(*this)))
+    logs[one.name] = one.metric.result(where);
   return logs;
 }
 
 Logs CustomModel::train_step(const Batch& batch) {
   const Where where = CallingLine::now();
   GradientTape tape;
-  Tensor y_pred = predict_on(batch.x, {.training = true});
+  Tensors y_pred = predict_on(batch.all_x(), {.training = true});
   Tensor loss = compute_loss(batch, y_pred);
   std::vector<Variable> variables = trainable_variables();
   if (variables.size() > 0) {
@@ -181,12 +270,12 @@ Logs CustomModel::train_step(const Batch& batch) {
 }
 
 Logs CustomModel::test_step(const Batch& batch) {
-  Tensor y_pred = predict_on(batch.x);
+  Tensors y_pred = predict_on(batch.all_x());
   compute_loss(batch, y_pred);
   return compute_metrics(batch, y_pred);
 }
 
-Tensor CustomModel::predict_step(const Batch& batch) { return predict_on(batch.x); }
+Tensors CustomModel::predict_step(const Batch& batch) { return predict_on(batch.all_x()); }
 
 // --- handles
 
@@ -198,17 +287,19 @@ void Model::compile(CompileOptions options, Where where) const {
   CustomModel& model = model_body("compile", where);
   if (!options.optimizer.defined())
     throw UserError(error_text("compile: the optimizer is undefined", where, "make one, as in keras::Adam(1e-3)"));
-  std::set<std::string> names{"loss"};
-  for (const Metric& metric : options.metrics) {
-    if (!metric.defined()) throw UserError(error_text("compile: a metric is undefined", where, "make one"));
-    if (!names.insert(metric.name()).second)
-      throw UserError(error_text(text("compile: there are two metrics '", metric.name(), "'"), where,
-                                 "their results would overwrite each other: give one of them another name"));
-  }
+  if (options.steps_per_execution < 1)
+    throw UserError(
+        error_text(text("compile: steps_per_execution = ", options.steps_per_execution), where, "it is 1 or more"));
+  // Of a model whose outputs are known, what does not fit is said here; of others by the first step.
+  const std::vector<std::string> names = model.names().outputs;
+  std::vector<CompiledOutput> outputs;
+  if (!names.empty()) outputs = compiled_outputs(options, names.size(), names, where);
   Training& training = model.training();
   std::lock_guard lock(training.guard);
   training.compiled = true;
   training.options = std::move(options);
+  training.compiled_at = where;
+  training.outputs = std::move(outputs);
   // A model without a loss of its own reports what its steps compute.
   training.mean_loss = training.options.loss.defined() ? Metric(metrics::Mean("loss")) : Metric();
   training.train = training.test = training.predict = nullptr;

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "stet/core/function.h"
+#include "stet/keras/by_output.h"
 #include "stet/keras/callback.h"
 #include "stet/keras/data.h"
 #include "stet/keras/functional.h"
 #include "stet/keras/history.h"
 #include "stet/keras/layer.h"
-#include "stet/keras/loss.h"
 #include "stet/keras/metric.h"
 #include "stet/keras/optimizers.h"
 
@@ -29,9 +29,12 @@ using Results = std::map<std::string, double>;
 
 struct CompileOptions {
   Optimizer optimizer = Adam();
-  Loss loss = {};
-  std::vector<Metric> metrics = {};
-  bool run_eagerly = false;  // steps run op by op, to look into them
+  LossesByOutput loss = {};
+  WeightsByOutput loss_weights = {};
+  MetricsByOutput metrics = {};           // of all samples alike
+  MetricsByOutput weighted_metrics = {};  // of samples by their weights
+  bool run_eagerly = false;               // steps run op by op, to look into them
+  std::int64_t steps_per_execution = 1;   // batches between one look at callbacks, the bar and Ctrl-C and the next
 };
 
 /// On a terminal a bar that moves; elsewhere one line per epoch.
@@ -45,6 +48,10 @@ struct FitOptions {
   double validation_split = 0;  // the last part of the tensors, not trained on
   Data validation_data = {};
   bool shuffle = true;  // tensors, before each epoch
+  /// By class, what its samples weigh; 1 for those not named. Labels are numbers of classes or one-hot. Not for
+  /// validation.
+  std::map<std::int64_t, double> class_weight = {};
+  Samples sample_weight = {};  // beside tensors x and y; a Dataset has weights in its elements
   int initial_epoch = 0;
   std::int64_t steps_per_epoch = 0;  // 0: all batches
   std::int64_t validation_steps = 0;
@@ -54,6 +61,7 @@ struct FitOptions {
 struct EvaluateOptions {
   std::int64_t batch_size = 32;
   int verbose = 0;
+  Samples sample_weight = {};
   std::int64_t steps = 0;  // 0: all batches
   std::vector<Callback> callbacks = {};
 };
@@ -62,6 +70,14 @@ struct PredictOptions {
   int verbose = 0;
   std::int64_t steps = 0;
   std::vector<Callback> callbacks = {};
+};
+
+struct TrainOnBatchOptions {
+  Samples sample_weight = {};
+  std::map<std::int64_t, double> class_weight = {};
+};
+struct TestOnBatchOptions {
+  Samples sample_weight = {};
 };
 
 struct ModelOptions {
@@ -82,14 +98,16 @@ class STET_API CustomModel : public CustomLayer {
   /// metrics; forward, loss and metrics; forward.
   virtual Logs train_step(const Batch& batch);
   virtual Logs test_step(const Batch& batch);
-  virtual Tensor predict_step(const Batch& batch);
+  virtual Tensors predict_step(const Batch& batch);
+  /// What its inputs and outputs are called, where that is known: in the data, in losses and metrics, in reports.
+  virtual ModelNames names() const { return {}; }
   /// Its results bring their own masks.
   Tensors compute_mask(const Tensors&, const Tensors&) override { return {}; }
 
   Training& training() const { return *training_; }
 
  protected:
-  /// What compile() was given.
+  /// What compile() was given. Of losses by output, there is compute_loss().
   Optimizer optimizer(Where where = Where::here()) const;
   Loss loss(Where where = Where::here()) const;
   /// The mean loss, those that compile() was given, then those that are members. fit() resets them before each epoch.
@@ -97,10 +115,16 @@ class STET_API CustomModel : public CustomLayer {
   std::vector<Variable> trainable_variables() const;
   /// This model on a batch, as Model's call operator does it.
   Tensor predict_on(const Tensor& x, CallOptions options = {}) const;
-  /// The compiled loss of predictions and what layers add to it, losses(); also told to the mean loss.
-  Tensor compute_loss(const Batch& batch, const Tensor& y_pred) const;
+  Tensors predict_on(const Tensors& inputs, CallOptions options = {}) const;
+  /// The compiled losses of predictions, each times its weight, and what layers add to it, losses(); also told to the
+  /// mean loss, and where there are several to the means of each.
+  Tensor compute_loss(const Batch& batch, const Tensor& y_pred) const { return compute_loss(batch, Tensors{y_pred}); }
+  Tensor compute_loss(const Batch& batch, const Tensors& y_pred) const;
   /// Updates the compiled metrics, and gives the results of all metrics.
-  Logs compute_metrics(const Batch& batch, const Tensor& y_pred) const;
+  Logs compute_metrics(const Batch& batch, const Tensor& y_pred) const {
+    return compute_metrics(batch, Tensors{y_pred});
+  }
+  Logs compute_metrics(const Batch& batch, const Tensors& y_pred) const;
 
  private:
   std::unique_ptr<Training> training_;
@@ -130,12 +154,31 @@ class STET_API Model : public Layer {
   void compile(CompileOptions options, Where where = Where::here()) const;
   /// Trains, and gives what was measured in every epoch.
   History fit(const Data& data, FitOptions options = {}, Where where = Where::here()) const;
-  History fit(const Tensor& x, const Tensor& y, FitOptions options = {}, Where where = Where::here()) const;
+  History fit(const Samples& x, const Samples& y, FitOptions options = {}, Where where = Where::here()) const;
   /// The loss and the metrics over the data, by name.
   Results evaluate(const Data& data, EvaluateOptions options = {}, Where where = Where::here()) const;
-  Results evaluate(const Tensor& x, const Tensor& y, EvaluateOptions options = {}, Where where = Where::here()) const;
-  /// What the model gives for every sample.
-  Tensor predict(const Data& data, PredictOptions options = {}, Where where = Where::here()) const;
+  Results evaluate(const Samples& x, const Samples& y, EvaluateOptions options = {}, Where where = Where::here()) const;
+  /// What the model gives for every sample. Of a model with several outputs predict_many() gives all.
+  Tensor predict(const Samples& x, PredictOptions options = {}, Where where = Where::here()) const;
+  Tensors predict_many(const Samples& x, PredictOptions options = {}, Where where = Where::here()) const;
+  template <class T, class... More>
+  Tensor predict(const data::Dataset<T, More...>& data, PredictOptions options = {},
+                 Where where = Where::here()) const {
+    return only_output(predict_data(Data(data), std::move(options), where), where);
+  }
+  template <class T, class... More>
+  Tensors predict_many(const data::Dataset<T, More...>& data, PredictOptions options = {},
+                       Where where = Where::here()) const {
+    return predict_data(Data(data), std::move(options), where);
+  }
+
+  /// One step each: the loss and the metrics of this batch alone.
+  Results train_on_batch(const Samples& x, const Samples& y = {}, TrainOnBatchOptions options = {},
+                         Where where = Where::here()) const;
+  Results test_on_batch(const Samples& x, const Samples& y = {}, TestOnBatchOptions options = {},
+                        Where where = Where::here()) const;
+  Tensor predict_on_batch(const Samples& x, Where where = Where::here()) const;
+  void reset_metrics(Where where = Where::here()) const;
 
   /// fit() ends after the batch, or the epoch, in which it is called; by callbacks, as a rule. Ctrl-C does the same:
   /// the model keeps what it has learned, and fit() gives the History so far.
@@ -162,6 +205,10 @@ class STET_API Model : public Layer {
 
   STET_HANDLE(Model, Layer)
   CustomModel& model_body(const char* asked, Where where) const;
+
+ private:
+  Tensors predict_data(const Data& data, PredictOptions options, Where where) const;
+  Tensor only_output(Tensors outputs, Where where) const;
 };
 
 /// What make() gives: the handle of a custom layer or model that also reaches its own members with `->`.

@@ -27,6 +27,12 @@ class SequentialBody : public CustomModel {
     for (const Layer& layer : layers()) visitor(layer.name(), layer);
   }
 
+  ModelNames names() const override {
+    std::vector<Layer> all = layers();
+    if (all.empty()) return {};
+    return {{all.front().name()}, {all.back().name()}};
+  }
+
   /// As they are now: another thread may add one meanwhile.
   std::vector<Layer> layers() const {
     std::lock_guard lock(guard_);

@@ -21,31 +21,34 @@ Step::Step(std::string name, Run run, bool eagerly)
       run_(std::move(run)),
       eagerly_(eagerly),
       of_x_(
-          text(name_, "(x, model)"),
-          [this](Tensor x, ModelForm) {
-            return this->run({x, {}, {}});
-          },
-          {}, Where{}),
+          text(name_, "(x, model)"), [this](Tensor x, ModelForm) { return this->run(Batch{.x = x}); }, {}, Where{}),
       of_x_y_(
           text(name_, "(x, y, model)"),
-          [this](Tensor x, Tensor y, ModelForm) {
-            return this->run({x, y, {}});
-          },
-          {}, Where{}),
+          [this](Tensor x, Tensor y, ModelForm) { return this->run(Batch{.x = x, .y = y}); }, {}, Where{}),
       of_x_y_weight_(
           text(name_, "(x, y, sample_weight, model)"),
           [this](Tensor x, Tensor y, Tensor weight, ModelForm) {
-            return this->run({x, y, weight});
+            return this->run(Batch{.x = x, .y = y, .sample_weight = weight});
+          },
+          {}, Where{}),
+      of_several_(
+          text(name_, "(x, y, sample_weight, model)"),
+          [this](std::vector<Tensor> x, std::vector<Tensor> y, std::vector<Tensor> weight, ModelForm) {
+            auto others = [](std::vector<Tensor>& all) {
+              std::vector<Tensor> out;
+              if (all.size() > 1) out.assign(all.begin() + 1, all.end());
+              return out;
+            };
+            return this->run({x[0], y[0], weight[0], others(x), others(y), others(weight)});
           },
           {}, Where{}) {}
 
 std::vector<Tensor> Step::run(const Batch& batch) {
-  Logs logs = run_(batch);
   std::vector<std::string> names;
   std::vector<Tensor> values;
-  for (const auto& [name, value] : logs) {
-    names.push_back(name);
-    values.push_back(value);
+  for (auto& [name, value] : run_(batch)) {
+    names.push_back(std::move(name));
+    values.push_back(std::move(value));
   }
   std::lock_guard lock(guard_);
   names_ = std::move(names);
@@ -58,6 +61,10 @@ std::vector<Tensor> Step::operator()(const Batch& batch, const ModelForm& model,
     std::lock_guard lock(guard_);
     last_ = used;
   };
+  if (!batch.more_x.empty() || !batch.more_y.empty() || !batch.more_sample_weight.empty()) {
+    note(of_several_);
+    return of_several_(batch.all_x(), batch.all_y(), batch.all_sample_weights(), model, where);
+  }
   if (batch.y.defined() && batch.sample_weight.defined()) {
     note(of_x_y_weight_);
     return of_x_y_weight_(batch.x, batch.y, batch.sample_weight, model, where);
@@ -78,6 +85,8 @@ std::optional<FunctionBase> Step::function() const {
   std::lock_guard lock(guard_);
   return last_;
 }
-int Step::trace_count() const { return of_x_.trace_count() + of_x_y_.trace_count() + of_x_y_weight_.trace_count(); }
+int Step::trace_count() const {
+  return of_x_.trace_count() + of_x_y_.trace_count() + of_x_y_weight_.trace_count() + of_several_.trace_count();
+}
 
 }  // namespace stet::keras

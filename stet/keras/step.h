@@ -38,11 +38,12 @@ class ModelForm {
   std::shared_ptr<State> state_;
 };
 
-/// A function of a batch that reports named tensors. How many tensors a batch has is fixed by the data: each number has
-/// a function of its own, whose arguments are named x, y and sample_weight, and then the model.
+/// A function of a batch that reports named tensors. What a batch consists of is fixed by the data: each kind has a
+/// function of its own, whose arguments are named x, y and sample_weight, and then the model.
 class Step {
  public:
-  using Run = std::function<Logs(const Batch&)>;
+  using Report = std::vector<std::pair<std::string, Tensor>>;
+  using Run = std::function<Report(const Batch&)>;
   Step(std::string name, Run run, bool eagerly);
 
   /// The values in the order of names().
@@ -58,6 +59,8 @@ class Step {
   using One = Function<std::vector<Tensor>(Tensor, ModelForm)>;
   using Two = Function<std::vector<Tensor>(Tensor, Tensor, ModelForm)>;
   using Three = Function<std::vector<Tensor>(Tensor, Tensor, Tensor, ModelForm)>;
+  using Several =
+      Function<std::vector<Tensor>(std::vector<Tensor>, std::vector<Tensor>, std::vector<Tensor>, ModelForm)>;
   std::vector<Tensor> run(const Batch& batch);
 
   const std::string name_;
@@ -66,7 +69,8 @@ class Step {
   const One of_x_;
   const Two of_x_y_;
   const Three of_x_y_weight_;
-  mutable Lock guard_;  // of what follows
+  const Several of_several_;  // x, y or sample_weight
+  mutable Lock guard_;        // of what follows
   std::vector<std::string> names_;
   std::optional<FunctionBase> last_;
 };

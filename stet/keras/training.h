@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stet/base/lock.h"
+#include "stet/keras/compiled.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
 #include "stet/keras/step.h"
@@ -16,7 +17,9 @@ struct Training {
   bool compiled = false;
   std::atomic<bool> stops = false;  // fit() is to end
   CompileOptions options = {.optimizer = {}};
+  Where compiled_at = {};
   Metric mean_loss;
+  std::vector<CompiledOutput> outputs;  // empty until it is known how many there are
   std::shared_ptr<Step> train, test, predict;
   std::shared_ptr<ModelForm::State> form;  // of the model as `structure` says
   Structure structure;
@@ -37,7 +40,7 @@ class FormOfModel {
   ModelForm form_;
 };
 
-/// The mean loss, the compiled metrics, then those that are members.
+/// The mean losses, the compiled metrics, then those that are members.
 std::vector<Metric> metrics_of(CustomModel& model);
 
 /// The line of the fit(), evaluate() or predict() that runs on this thread.

@@ -75,7 +75,7 @@ TEST_F(KerasFit, TheLossIsTheMeanOverSamples) {
   keras::CompileOptions options = classification();
   options.optimizer = keras::SGD(0);  // nothing changes
   model.compile(options);
-  double whole = options.loss(y, model(x)).item<double>();
+  double whole = options.loss.for_all()(y, model(x)).item<double>();
   keras::History history = model.fit(x, y, {.batch_size = 64, .epochs = 1, .verbose = 0});
   EXPECT_NEAR(history["loss"][0], whole, 1e-5);
   EXPECT_NEAR(model.evaluate(x, y, {.batch_size = 30})["loss"], whole, 1e-5);

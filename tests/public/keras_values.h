@@ -32,6 +32,11 @@ class KerasCase {
     return found->second;
   }
   const std::string& name() const { return name_; }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> out;
+    for (const auto& [key, value] : tensors_) out.push_back(key);
+    return out;
+  }
 
  private:
   std::string name_;
