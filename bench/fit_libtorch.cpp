@@ -1,16 +1,27 @@
-// The epoch of fit_stet.cpp as a loop in LibTorch: shuffled batches, autograd, Adam, running loss and accuracy. Prints
-// the seconds of the second epoch.
+// fit_libtorch mlp|cnn: the epoch of fit_stet.cpp as a loop in LibTorch: shuffled batches, autograd, Adam, running loss
+// and accuracy. Prints the seconds of the second epoch.
 #include <torch/torch.h>
 
 #include <cstdio>
+#include <string>
 
 #include "bench/bench.h"
 
-int main() {
+int main(int argc, char** argv) {
   at::set_num_threads(2);
-  torch::Tensor x = torch::rand({60000, 28, 28, 1}), y = torch::randint(0, 10, {60000});
-  torch::nn::Sequential network(torch::nn::Flatten(), torch::nn::Linear(784, 128), torch::nn::ReLU(),
-                                torch::nn::Linear(128, 10));
+  const bool cnn = argc > 1 && argv[1] == std::string("cnn");
+  torch::Tensor x = torch::rand({60000, 1, 28, 28}), y = torch::randint(0, 10, {60000});
+  torch::nn::Sequential network;
+  if (cnn)
+    for (int filters : {32, 64}) {
+      network->push_back(torch::nn::Conv2d(filters == 32 ? 1 : 32, filters, 3));
+      network->push_back(torch::nn::ReLU());
+      network->push_back(torch::nn::MaxPool2d(2));
+    }
+  network->push_back(torch::nn::Flatten());
+  network->push_back(torch::nn::Linear(cnn ? 1600 : 784, 128));
+  network->push_back(torch::nn::ReLU());
+  network->push_back(torch::nn::Linear(128, 10));
   torch::optim::Adam optimizer(network->parameters(), torch::optim::AdamOptions(1e-3));
   double seconds = 0;
   for (int epoch = 0; epoch < 2; ++epoch) {

@@ -240,5 +240,51 @@ TEST_F(Functional, GradientsPassTensorsWithMasks) {
   EXPECT_EQ(numbers(traced(x)), (std::vector<double>{0.5, 0.5, 0}));
 }
 
+TEST_F(Functional, TheSummarySaysWhatIsConnectedToWhat) {
+  keras::clear_session();
+  keras::Input left({4}, {.name = "left"}), right({3}, {.name = "right"});
+  keras::Dense twin(5, {.name = "twin"});
+  auto both = keras::Dense(5)(keras::Concatenate()({twin(left), right}));
+  auto sum_of = keras::Add()({both, twin(left)});
+  keras::Model model({left, right},
+                     {keras::Dense(3, {.name = "kind"})(sum_of), keras::Dense(2, {.name = "size"})(sum_of)});
+  // As Keras prints it, but a long cell widens its column, and all inputs stand first.
+  EXPECT_EQ(model.summary_text(), R"(Model: "functional"
+┏━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━┓
+┃ Layer (type)              ┃ Output Shape      ┃    Param # ┃ Connected to      ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━┩
+│ left (InputLayer)         │ (None, 4)         │          0 │ -                 │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ right (InputLayer)        │ (None, 3)         │          0 │ -                 │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ twin (Dense)              │ (None, 5)         │         25 │ left[0][0],       │
+│                           │                   │            │ left[0][0]        │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ concatenate (Concatenate) │ (None, 8)         │          0 │ twin[0][0],       │
+│                           │                   │            │ right[0][0]       │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ dense (Dense)             │ (None, 5)         │         45 │ concatenate[0][0] │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ add (Add)                 │ (None, 5)         │          0 │ dense[0][0],      │
+│                           │                   │            │ twin[1][0]        │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ kind (Dense)              │ (None, 3)         │         18 │ add[0][0]         │
+├───────────────────────────┼───────────────────┼────────────┼───────────────────┤
+│ size (Dense)              │ (None, 2)         │         12 │ add[0][0]         │
+└───────────────────────────┴───────────────────┴────────────┴───────────────────┘
+ Total params: 100 (400.00 B)
+ Trainable params: 100 (400.00 B)
+ Non-trainable params: 0 (0.00 B)
+)");
+  // A chain has no such column.
+  keras::Model chain(left, keras::Dense(2)(keras::Dense(3)(left)));
+  EXPECT_EQ(chain.summary_text().find("Connected to"), std::string::npos) << chain.summary_text();
+  EXPECT_CONTAINS(chain.summary_text(), "│ left (InputLayer)               │ (None, 4)              │             0 │");
+  // One layer twice is none.
+  keras::Model twice(left, keras::Dense(4, {.name = "again"})(left));
+  keras::Layer again = twice.get_layer("again");
+  EXPECT_CONTAINS(keras::Model(left, again(again(left))).summary_text(), "again[0][0]");
+}
+
 }  // namespace
 }  // namespace stet
