@@ -121,7 +121,10 @@ endif()
 
 # Every example: it ends well, and prints what the text beside it says (examples/name.txt).
 if(STET_EXAMPLES)
-  # Sanitizers and checked kernels make these take minutes; what they do is in the tests, in small.
+  if(NOT STET_SANITIZE)
+    add_test(NAME examples_comparison COMMAND sh ${PROJECT_SOURCE_DIR}/tests/examples/comparison.sh)
+  endif()
+  # Half a minute of processor time and more with sanitizers and checked kernels; others train on less.
   set(slow_examples fashion_mnist)
   foreach(example IN LISTS STET_EXAMPLE_NAMES)
     if(STET_SANITIZE AND example IN_LIST slow_examples)

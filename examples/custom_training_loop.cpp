@@ -1,6 +1,5 @@
-// A training loop written by hand, as in Keras's guide of that name: what fit() does, with every part in sight. A
-// model, an optimizer, a loss, metrics, a dataset, a GradientTape; epochs, a log line now and then, validation after
-// each epoch.
+// A training loop from scratch, as Keras's guide to it has one: what fit() does, with every part in sight. A model, an
+// optimizer, a loss, metrics, a dataset, a GradientTape; epochs, a log line now and then, validation after each epoch.
 //
 //   custom_training_loop [folder with the four .gz files of Fashion-MNIST]
 #include <stet/stet.h>

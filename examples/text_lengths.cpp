@@ -69,12 +69,10 @@ Review make_review(int length, std::mt19937& draw) {
 struct Batch {
   std::vector<std::vector<std::int64_t>> tokens;
   std::vector<float> liked;
-  std::size_t length = 0;
 };
 
 Batch make_batch(int longest, std::mt19937& draw) {
   Batch batch;
-  batch.length = longest;
   for (int i = 0; i < 32; ++i) {
     int length = i == 0 ? longest : longest / 2 + below(longest / 2 + 1, draw);
     Review review = make_review(length, draw);
@@ -110,13 +108,13 @@ double liked(const keras::Model& model, const std::string& text, int padding = 0
 int run() {
   std::vector<Batch> train = make_batches(4, 1), validation = make_batches(1, 2);
   std::set<std::size_t> lengths;
-  for (const Batch& batch : train) lengths.insert(batch.length);
+  for (const Batch& batch : train) lengths.insert(batch.tokens[0].size());
 
   keras::Sequential model{keras::Input({dyn}, {.dtype = i64}),
-                          keras::Embedding(std::int64_t(vocabulary.size()), 16, {.mask_zero = true}), keras::LSTM(32),
+                          keras::Embedding(vocabulary.size(), 16, {.mask_zero = true}), keras::LSTM(32),
                           keras::Dense(1, {.activation = sigmoid})};
   model.compile({.optimizer = keras::Adam(1e-2), .loss = "binary_crossentropy", .metrics = {"accuracy"}});
-  keras::History history = model.fit(dataset(train).shuffle(std::int64_t(train.size())),
+  keras::History history = model.fit(dataset(train).shuffle(train.size()),
                                      {.epochs = 6, .verbose = 2, .validation_data = dataset(validation)});
 
   std::string praise = "the plot was bad but the end was superb",
@@ -130,10 +128,11 @@ int run() {
   std::printf("tf.function: 41 traces for 41 lengths, 2 with reduce_retracing; it warns twice, however many follow\n");
   std::printf("stet:        %d trace for %zu lengths\n", traces, lengths.size());
   bool understood = accuracy > 0.9 && of_praise > 0.5 && of_negated < 0.5 && std::abs(of_padded - of_praise) < 1e-5;
-  bool good = understood && traces == 1 && lengths.size() == 41;
-  std::printf("%s\n", good ? "as it should be: one trace, and more than 90 % of new reviews understood"
-                           : "something is wrong: expected one trace, and more than 90 % of new reviews understood");
-  return good ? 0 : 1;
+  bool as_expected = understood && traces == 1 && lengths.size() == 41;
+  std::printf("%s\n", as_expected
+                          ? "as it should be: one trace, and more than 90 % of new reviews understood"
+                          : "something is wrong: expected one trace, and more than 90 % of new reviews understood");
+  return as_expected ? 0 : 1;
 }
 
 }  // namespace
