@@ -119,9 +119,20 @@ if(NOT STET_SANITIZE)
   add_test(NAME docs_fresh COMMAND sh ${PROJECT_SOURCE_DIR}/docs/generate.sh ${PROJECT_BINARY_DIR} --check)
 endif()
 
-# Examples that check themselves, and are quick.
+# Every example: it ends well, and prints what the text beside it says (examples/name.txt).
 if(STET_EXAMPLES)
-  foreach(example retracing tour)
-    add_test(NAME ${STET_TEST_PREFIX}example_${example} COMMAND example_${example})
+  if(NOT STET_SANITIZE)
+    add_test(NAME examples_comparison COMMAND sh ${PROJECT_SOURCE_DIR}/tests/examples/comparison.sh)
+  endif()
+  # Half a minute of processor time and more with sanitizers and checked kernels; others train on less.
+  set(slow_examples fashion_mnist)
+  foreach(example IN LISTS STET_EXAMPLE_NAMES)
+    if(STET_SANITIZE AND example IN_LIST slow_examples)
+      continue()
+    endif()
+    string(REPLACE "/" "_" target "example_${example}")
+    add_test(NAME ${STET_TEST_PREFIX}${target} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/examples/run.sh
+             $<TARGET_FILE:${target}> ${PROJECT_SOURCE_DIR}/examples/${example}.txt)
+    set_tests_properties(${STET_TEST_PREFIX}${target} PROPERTIES TIMEOUT 300)
   endforeach()
 endif()

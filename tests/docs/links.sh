@@ -1,6 +1,6 @@
 #!/bin/sh
-# links.sh <source folder>: what README.md and docs/ link to within the repository is there, headings included, and every
-# page is linked to from README.md.
+# links.sh <source folder>: what README.md, docs/ and the pages of examples/ link to within the repository is there, headings
+# included, and every page of docs/ is linked to from README.md.
 set -eu
 cd "$1"
 work=$(mktemp -d)
@@ -10,7 +10,7 @@ anchors() {
   awk '/^```/ { code = !code } !code && /^#+ / { sub(/^#+ /, ""); print tolower($0) }' "$1" | sed 's/[^a-z0-9_ -]//g; s/ /-/g'
 }
 bad=0
-for page in README.md docs/*.md; do
+for page in README.md docs/*.md examples/*/README.md; do
   awk '/^```/ { code = !code } !code' "$page" | grep -o '](\([^) ]*\))' | sed 's/^](//; s/)$//' | grep -v '^https\{0,1\}:' > "$work/links" || true
   while read -r link; do
     file=${link%%#*}
