@@ -99,7 +99,7 @@ std::string Model::summary_text(Where where) const {
                     layer.built() ? with_commas(layer.count_params()) : "0 (unbuilt)"});
   }
   Count trainable, fixed, optimizer, total;
-  for (const Weight& weight : weights()) (weight.variable.trainable() ? trainable : fixed).add(weight.variable);
+  for (const Weight& weight : weights()) (weight.trainable ? trainable : fixed).add(weight.variable);
   {
     std::lock_guard lock(model.training().guard);
     if (model.training().options.optimizer.defined()) {
