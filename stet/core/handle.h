@@ -28,6 +28,8 @@ class STET_API Body {
   }
   /// Host code that uses it will do something else from here on: traces made before do not serve calls that take it.
   void note_change() { changes_.fetch_add(1, std::memory_order_acq_rel); }
+  /// It will do what it did, or will do, after so many changes: traces made then serve again.
+  void set_changes(std::uint64_t count) { changes_.store(count, std::memory_order_release); }
   /// What messages call it: "Dense 'dense_1'".
   virtual std::string description() const { return "object"; }
 

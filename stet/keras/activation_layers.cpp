@@ -86,7 +86,8 @@ Tensor rectified(const Tensor& x, const ReLUOptions& options) {
 class PReLUBody final : public LibraryLayer {
  public:
   explicit PReLUBody(PReLUOptions options)
-      : LibraryLayer("PReLU", options.name, {.least = 1, .layout = "[batch, …]"}, options.dtype),
+      : LibraryLayer("PReLU", options.name, {.least = 1, .layout = "[batch, …]"}, options.dtype,
+                     {.activity_regularizer = options.activity_regularizer}),
         options_(std::move(options)) {}
   bool supports_masking() const override { return true; }
 
@@ -97,7 +98,8 @@ class PReLUBody final : public LibraryLayer {
   void make_weights(const Shape& input) override {
     std::vector<Dim> sizes;
     for (int axis = 1; axis < input.rank(); ++axis) sizes.push_back(shared(axis) ? Dim(1) : input[axis]);
-    alpha_ = weight("alpha", Shape(sizes), options_.alpha_initializer, "zeros");
+    alpha_ = weight("alpha", Shape(sizes),
+                    {options_.alpha_initializer, "zeros", options_.alpha_regularizer, options_.alpha_constraint});
   }
   Tensor run(const Tensor& x, const Context& context) override {
     for (int axis = 1; axis < x.rank(); ++axis)

@@ -58,7 +58,10 @@ class STET_API LeakyReLU : public Layer {
 };
 struct PReLUOptions {
   Initializer alpha_initializer = {};  // none: "zeros"
-  std::vector<int> shared_axes = {};   // have one slope for all their positions; they count from 1
+  Regularizer alpha_regularizer = {};
+  Constraint alpha_constraint = {};
+  std::vector<int> shared_axes = {};      // have one slope for all their positions; they count from 1
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };

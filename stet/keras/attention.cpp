@@ -29,12 +29,12 @@ Tensor both(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() ? a : b;
   return logical_and(a, b);
 }
-Tensor dropped(const Tensor& x, double rate, const Context& context) {
+Tensor dropped(const Tensor& x, double rate, const NoiseSource& source, const Context& context) {
   if (!context.training || rate == 0) return x;
-  Tensor keep = random::uniform(x.shape(), {}, context.where) >= rate;
+  Tensor keep = source->uniform(x.shape(), {}, context.where) >= rate;
   return where(keep, x * (1 / (1 - rate)), 0);
 }
-void require_rate(const char* layer, double rate, Where where) {
+void require_dropout(const char* layer, double rate, Where where) {
   if (!(rate >= 0 && rate < 1))
     throw UserError(error_text(text(layer, ": a dropout of ", rate), where, "it is a probability, from 0 to below 1"));
 }
@@ -109,27 +109,33 @@ namespace {
 
 enum class Scores { dot, concat, additive };
 
+/// The options of both.
+struct DotOptions {
+  const char* class_name;
+  Scores scores;
+  bool use_scale;
+  double dropout;
+  NoiseSource source;  // that dropout draws from
+};
+
 class DotAttentionBody : public LibraryLayer {
  public:
-  DotAttentionBody(const char* class_name, Scores scores, bool use_scale, double dropout, std::string name,
-                   DTypePolicy policy)
-      : LibraryLayer(class_name, std::move(name),
+  DotAttentionBody(DotOptions options, std::string name, DTypePolicy policy, Regularizer activity_regularizer)
+      : LibraryLayer(options.class_name, std::move(name),
                      {.least = 3, .layout = "query, value and key [batch, steps, features]", .inputs = 2, .checked = 3},
-                     policy),
-        scores_(scores),
-        use_scale_(use_scale),
-        dropout_(dropout) {}
+                     policy, {.activity_regularizer = std::move(activity_regularizer)}),
+        options_(std::move(options)) {}
 
   bool supports_masking() const override { return true; }
 
  protected:
   void make_weights_for(const std::vector<Shape>& inputs) override {
-    if (scores_ == Scores::additive) {
-      if (use_scale_) scale_ = weight("scale", {inputs[0][-1]}, {}, "glorot_uniform");
+    if (options_.scores == Scores::additive) {
+      if (options_.use_scale) scale_ = weight("scale", {inputs[0][-1]}, {.otherwise = "glorot_uniform"});
       return;
     }
-    if (use_scale_) scale_ = weight("scale", {}, {}, "ones");
-    if (scores_ == Scores::concat) factor_ = weight("concat_score_weight", {}, {}, "ones");
+    if (options_.use_scale) scale_ = weight("scale", {}, {.otherwise = "ones"});
+    if (options_.scores == Scores::concat) factor_ = weight("concat_score_weight", {}, {.otherwise = "ones"});
   }
 
   Tensors run_many(const Tensors& inputs, const Context& context) override {
@@ -144,7 +150,7 @@ class DotAttentionBody : public LibraryLayer {
     // As Keras does it: of a query that may attend to nothing, the scores count as they are.
     if (allowed.defined()) scores = where(allowed, scores, scores - (scores.dtype() == DType::f16 ? 65504.0 : 1e9));
     Tensor weights = softmax(scores, -1);
-    if (context.training) weights = dropped(weights, dropout_, context);
+    if (context.training) weights = dropped(weights, options_.dropout, options_.source, context);
     Tensor out = matmul(weights, value);
     if (context.mask(0).defined()) out = where(expand_dims(context.mask(0), -1), out, 0);
     return told.return_attention_scores ? Tensors{out, weights} : Tensors{out};
@@ -152,21 +158,19 @@ class DotAttentionBody : public LibraryLayer {
 
  private:
   Tensor score(const Tensor& query, const Tensor& key) const {
-    if (scores_ == Scores::dot) {
+    if (options_.scores == Scores::dot) {
       Tensor scores = matmul(query, key, {.transpose_b = true});
-      return use_scale_ ? scores * in_compute_type(scale_) : scores;
+      return options_.use_scale ? scores * in_compute_type(scale_) : scores;
     }
     Tensor sums = expand_dims(query, -2) + expand_dims(key, -3);
-    if (scores_ == Scores::additive) {
+    if (options_.scores == Scores::additive) {
       Tensor bent = tanh(sums);
-      return sum(use_scale_ ? bent * in_compute_type(scale_) : bent, -1);
+      return sum(options_.use_scale ? bent * in_compute_type(scale_) : bent, -1);
     }
-    return in_compute_type(factor_) * sum(tanh(use_scale_ ? sums * in_compute_type(scale_) : sums), -1);
+    return in_compute_type(factor_) * sum(tanh(options_.use_scale ? sums * in_compute_type(scale_) : sums), -1);
   }
 
-  const Scores scores_;
-  const bool use_scale_;
-  const double dropout_;
+  const DotOptions options_;
   Variable scale_, factor_;
 };
 
@@ -174,20 +178,22 @@ class DotAttentionBody : public LibraryLayer {
 
 Attention::Attention(AttentionLayerOptions options, Where where)
     : AttentionLayer([&] {
-        require_rate("Attention", options.dropout, where);
+        require_dropout("Attention", options.dropout, where);
         if (options.score_mode != "dot" && options.score_mode != "concat")
           throw UserError(error_text(text("Attention: there is no score_mode '", options.score_mode, "'"), where,
                                      "one of dot, concat"));
-        return std::make_shared<DotAttentionBody>("Attention",
-                                                  options.score_mode == "dot" ? Scores::dot : Scores::concat,
-                                                  options.use_scale, options.dropout, options.name, options.dtype);
+        const Scores scores = options.score_mode == "dot" ? Scores::dot : Scores::concat;
+        return std::make_shared<DotAttentionBody>(
+            DotOptions{"Attention", scores, options.use_scale, options.dropout, NoiseSource(options.seed, where)},
+            options.name, options.dtype, options.activity_regularizer);
       }()) {}
 
 AdditiveAttention::AdditiveAttention(AdditiveAttentionOptions options, Where where)
     : AttentionLayer([&] {
-        require_rate("AdditiveAttention", options.dropout, where);
-        return std::make_shared<DotAttentionBody>("AdditiveAttention", Scores::additive, options.use_scale,
-                                                  options.dropout, options.name, options.dtype);
+        require_dropout("AdditiveAttention", options.dropout, where);
+        return std::make_shared<DotAttentionBody>(DotOptions{"AdditiveAttention", Scores::additive, options.use_scale,
+                                                             options.dropout, NoiseSource(options.seed, where)},
+                                                  options.name, options.dtype, options.activity_regularizer);
       }()) {}
 
 }  // namespace stet::keras

@@ -61,7 +61,13 @@ struct MultiHeadAttentionOptions {
   std::optional<std::int64_t> sliding_window = {};  // query i attends to keys nearer than this
   Initializer kernel_initializer = {};              // none: "glorot_uniform"
   Initializer bias_initializer = {};                // none: "zeros"
-  bool use_gate = false;                            // what the heads give is multiplied by a sigmoid of the query
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of what each of the products with kernels gives
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  bool use_gate = false;                   // what the heads give is multiplied by a sigmoid of the query
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from; none: the process's generator
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -81,7 +87,13 @@ struct GroupQueryAttentionOptions {
   std::optional<std::int64_t> sliding_window = {};
   Initializer kernel_initializer = {};
   Initializer bias_initializer = {};
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of what each of the products with kernels gives, and of the result
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   bool use_gate = false;
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from; none: the process's generator
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -98,6 +110,8 @@ struct AttentionLayerOptions {
   bool use_scale = false;          // a trained factor of the scores
   std::string score_mode = "dot";  // "concat": a trained factor times the sum of tanh(query + key)
   double dropout = 0;
+  std::optional<std::uint64_t> seed = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -112,6 +126,8 @@ class STET_API Attention : public AttentionLayer {
 struct AdditiveAttentionOptions {
   bool use_scale = true;  // trained factors of the features
   double dropout = 0;
+  std::optional<std::uint64_t> seed = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };

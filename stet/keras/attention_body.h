@@ -4,6 +4,7 @@
 
 #include "stet/keras/attention.h"
 #include "stet/keras/library_layer.h"
+#include "stet/keras/noise_source.h"
 
 namespace stet::keras {
 
@@ -20,9 +21,9 @@ Tensor window_mask(const Dim& queries, const Dim& keys, std::int64_t window);
 /// a & b; of an undefined one, the other.
 Tensor both(const Tensor& a, const Tensor& b);
 /// In training, some of them become 0 and the others larger.
-Tensor dropped(const Tensor& x, double rate, const Context& context);
+Tensor dropped(const Tensor& x, double rate, const NoiseSource& source, const Context& context);
 /// UserError unless it is a probability that leaves something.
-void require_rate(const char* layer, double rate, Where where);
+void require_dropout(const char* layer, double rate, Where where);
 /// UserError unless values and keys are as many.
 void require_lengths(const CustomLayer& layer, const Tensor& value, const Tensor& key, int axis, Where where);
 

@@ -79,8 +79,8 @@ void build_cell(const RNNCell& cell, const Shape& step, DType dtype, Where where
   build_member_as_called(cell, shapes, std::vector<DType>(shapes.size(), dtype), where);
 }
 
-Tensor dropout_factors(const Shape& shape, double rate, DType dtype, Where where) {
-  Tensor keep = random::uniform(shape, {}, where) >= rate;
+Tensor dropout_factors(const NoiseSource& source, const Shape& shape, double rate, DType dtype, Where where) {
+  Tensor keep = source->uniform(shape, {}, where) >= rate;
   return cast(keep, dtype) * (1 / (1 - rate));
 }
 
@@ -113,9 +113,10 @@ struct Gates {
   std::int64_t count;  // of blocks of `units` columns in the kernels
   ActivationFunction activation, recurrent_activation;
   bool use_bias;
-  Initializer kernel_initializer, recurrent_initializer, bias_initializer;
+  WeightRule kernel, recurrent_kernel, bias;
   bool two_biases = false;  // of the input and of the state, whose product the reset gate acts on
   double dropout, recurrent_dropout;
+  NoiseSource source;            // that dropout draws from
   bool factors_by_gate = false;  // recurrent dropout draws for every gate, and then so does that of the input
 };
 
@@ -139,11 +140,11 @@ class GateCell : public SequenceCell {
     const std::int64_t draws = gates_.factors_by_gate && gates_.recurrent_dropout > 0 ? gates_.count : 1;
     for (std::int64_t i = 0; i < draws; ++i) {
       if (gates_.dropout > 0)
-        out.input_factors.push_back(
-            dropout_factors({x.dim(0), kernel_.shape()[0]}, gates_.dropout, compute_dtype(), context.where));
+        out.input_factors.push_back(dropout_factors(gates_.source, {x.dim(0), kernel_.shape()[0]}, gates_.dropout,
+                                                    compute_dtype(), context.where));
       if (gates_.recurrent_dropout > 0)
-        out.recurrent_factors.push_back(
-            dropout_factors({x.dim(0), gates_.units}, gates_.recurrent_dropout, compute_dtype(), context.where));
+        out.recurrent_factors.push_back(dropout_factors(gates_.source, {x.dim(0), gates_.units},
+                                                        gates_.recurrent_dropout, compute_dtype(), context.where));
     }
     return out;
   }
@@ -156,11 +157,10 @@ class GateCell : public SequenceCell {
  protected:
   void make_weights(const Shape& input) override {
     const std::int64_t columns = gates_.count * gates_.units;
-    kernel_ = weight("kernel", {input[-1], columns}, gates_.kernel_initializer, "glorot_uniform");
-    recurrent_kernel_ = weight("recurrent_kernel", {gates_.units, columns}, gates_.recurrent_initializer, "orthogonal");
+    kernel_ = weight("kernel", {input[-1], columns}, gates_.kernel);
+    recurrent_kernel_ = weight("recurrent_kernel", {gates_.units, columns}, gates_.recurrent_kernel);
     if (gates_.use_bias)
-      bias_ =
-          weight("bias", gates_.two_biases ? Shape({2, columns}) : Shape({columns}), gates_.bias_initializer, "zeros");
+      bias_ = weight("bias", gates_.two_biases ? Shape({2, columns}) : Shape({columns}), gates_.bias);
   }
 
   /// x times the kernel; x is multiplied by the factors first, for each gate by its own.
@@ -249,61 +249,51 @@ class GRUCellBody : public GateCell {
 
 }  // namespace
 
-SimpleRNNCell::SimpleRNNCell(std::int64_t units, SimpleRNNCellOptions options, Where where)
-    : RNNCell(std::make_shared<SimpleRNNCellBody>(Gates{.class_name = "SimpleRNNCell",
-                                                        .units = units,
-                                                        .count = 1,
-                                                        .activation = options.activation,
-                                                        .recurrent_activation = {},
-                                                        .use_bias = options.use_bias,
-                                                        .kernel_initializer = options.kernel_initializer,
-                                                        .recurrent_initializer = options.recurrent_initializer,
-                                                        .bias_initializer = options.bias_initializer,
-                                                        .dropout = options.dropout,
-                                                        .recurrent_dropout = options.recurrent_dropout},
-                                                  options.name, options.dtype)) {
-  require_units("SimpleRNNCell", units, where);
-  require_rates("SimpleRNNCell", options.dropout, options.recurrent_dropout, where);
+namespace {
+
+/// What the options of all of them say.
+template <class Options>
+Gates gates_of(const char* class_name, std::int64_t units, std::int64_t count, const Options& options, Where where) {
+  require_units(class_name, units, where);
+  require_rates(class_name, options.dropout, options.recurrent_dropout, where);
+  Gates out{.class_name = class_name,
+            .units = units,
+            .count = count,
+            .activation = options.activation,
+            .recurrent_activation = {},
+            .use_bias = options.use_bias,
+            .kernel = kernel_rule_of(options),
+            .recurrent_kernel = recurrent_rule_of(options),
+            .bias = bias_rule_of(options),
+            .dropout = options.dropout,
+            .recurrent_dropout = options.recurrent_dropout,
+            .source = NoiseSource(options.seed, where)};
+  if constexpr (requires { options.recurrent_activation; }) {
+    out.recurrent_activation = options.recurrent_activation;
+    out.factors_by_gate = true;
+  }
+  return out;
 }
+
+}  // namespace
+
+SimpleRNNCell::SimpleRNNCell(std::int64_t units, SimpleRNNCellOptions options, Where where)
+    : RNNCell(std::make_shared<SimpleRNNCellBody>(gates_of("SimpleRNNCell", units, 1, options, where), options.name,
+                                                  options.dtype)) {}
 
 LSTMCell::LSTMCell(std::int64_t units, LSTMCellOptions options, Where where)
-    : RNNCell(std::make_shared<LSTMCellBody>(
-          Gates{.class_name = "LSTMCell",
-                .units = units,
-                .count = 4,
-                .activation = options.activation,
-                .recurrent_activation = options.recurrent_activation,
-                .use_bias = options.use_bias,
-                .kernel_initializer = options.kernel_initializer,
-                .recurrent_initializer = options.recurrent_initializer,
-                .bias_initializer = options.unit_forget_bias ? unit_forget_rule(options.bias_initializer, units)
-                                                             : options.bias_initializer,
-                .dropout = options.dropout,
-                .recurrent_dropout = options.recurrent_dropout,
-                .factors_by_gate = true},
-          options.name, options.dtype)) {
-  require_units("LSTMCell", units, where);
-  require_rates("LSTMCell", options.dropout, options.recurrent_dropout, where);
-}
+    : RNNCell([&] {
+        Gates gates = gates_of("LSTMCell", units, 4, options, where);
+        if (options.unit_forget_bias) gates.bias.initializer = unit_forget_rule(options.bias_initializer, units);
+        return std::make_shared<LSTMCellBody>(std::move(gates), options.name, options.dtype);
+      }()) {}
 
 GRUCell::GRUCell(std::int64_t units, GRUCellOptions options, Where where)
-    : RNNCell(std::make_shared<GRUCellBody>(Gates{.class_name = "GRUCell",
-                                                  .units = units,
-                                                  .count = 3,
-                                                  .activation = options.activation,
-                                                  .recurrent_activation = options.recurrent_activation,
-                                                  .use_bias = options.use_bias,
-                                                  .kernel_initializer = options.kernel_initializer,
-                                                  .recurrent_initializer = options.recurrent_initializer,
-                                                  .bias_initializer = options.bias_initializer,
-                                                  .two_biases = options.reset_after,
-                                                  .dropout = options.dropout,
-                                                  .recurrent_dropout = options.recurrent_dropout,
-                                                  .factors_by_gate = true},
-                                            options.name, options.dtype)) {
-  require_units("GRUCell", units, where);
-  require_rates("GRUCell", options.dropout, options.recurrent_dropout, where);
-}
+    : RNNCell([&] {
+        Gates gates = gates_of("GRUCell", units, 3, options, where);
+        gates.two_biases = options.reset_after;
+        return std::make_shared<GRUCellBody>(std::move(gates), options.name, options.dtype);
+      }()) {}
 
 // --- cells one after the other
 

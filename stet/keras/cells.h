@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -88,8 +89,15 @@ struct SimpleRNNCellOptions {
   Initializer kernel_initializer = {};     // none: "glorot_uniform"
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;                      // of the input, in training; one draw for all steps of a sequence
   double recurrent_dropout = 0;            // of the state, where it meets the kernel
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from; none: the process's generator
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -108,8 +116,15 @@ struct LSTMCellOptions {
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
   bool unit_forget_bias = true;            // the forget gate's begins with ones
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
-  double recurrent_dropout = 0;  // with it every gate has draws of its own
+  double recurrent_dropout = 0;            // with it every gate has draws of its own
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from; none: the process's generator
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -128,9 +143,16 @@ struct GRUCellOptions {
   Initializer kernel_initializer = {};     // none: "glorot_uniform"
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool reset_after = true;  // the reset gate acts on the product of the state, otherwise on the state
+  bool reset_after = true;                 // the reset gate acts on the product of the state, otherwise on the state
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from; none: the process's generator
   std::string name = {};
   DTypePolicy dtype = {};
 };

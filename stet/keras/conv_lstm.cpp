@@ -12,11 +12,12 @@ namespace {
 
 class ConvLSTMCellBody : public SequenceCell {
  public:
-  ConvLSTMCellBody(std::int64_t filters, std::vector<std::int64_t> window, ConvLSTMOptions options)
+  ConvLSTMCellBody(std::int64_t filters, std::vector<std::int64_t> window, ConvLSTMOptions options, Where where)
       : SequenceCell("ConvLSTMCell", "conv_lstm_cell", {.least = 3, .layout = "[batch, …, channels]", .inputs = 0},
                      options.dtype),
         filters_(filters),
         window_(std::move(window)),
+        source_(options.seed, where),
         options_(std::move(options)) {}
 
   std::vector<std::int64_t> state_size() const override { return {filters_, filters_}; }
@@ -40,10 +41,11 @@ class ConvLSTMCellBody : public SequenceCell {
     const Shape state = initial_state(x)[0].shape();
     for (int gate = 0; gate < 4; ++gate) {
       if (options_.dropout > 0)
-        out.input_factors.push_back(dropout_factors(x.shape(), options_.dropout, compute_dtype(), context.where));
+        out.input_factors.push_back(
+            dropout_factors(source_, x.shape(), options_.dropout, compute_dtype(), context.where));
       if (options_.recurrent_dropout > 0)
         out.recurrent_factors.push_back(
-            dropout_factors(state, options_.recurrent_dropout, compute_dtype(), context.where));
+            dropout_factors(source_, state, options_.recurrent_dropout, compute_dtype(), context.where));
     }
     return out;
   }
@@ -71,13 +73,12 @@ class ConvLSTMCellBody : public SequenceCell {
       shape.push_back(4 * filters_);
       return shape;
     };
-    kernel_ = weight("kernel", kernel(input[-1]), options_.kernel_initializer, "glorot_uniform");
-    recurrent_kernel_ = weight("recurrent_kernel", kernel(filters_), options_.recurrent_initializer, "orthogonal");
-    if (options_.use_bias)
-      bias_ = weight(
-          "bias", {4 * filters_},
-          options_.unit_forget_bias ? unit_forget_rule(options_.bias_initializer, filters_) : options_.bias_initializer,
-          "zeros");
+    kernel_ = weight("kernel", kernel(input[-1]), kernel_rule_of(options_));
+    recurrent_kernel_ = weight("recurrent_kernel", kernel(filters_), recurrent_rule_of(options_));
+    if (!options_.use_bias) return;
+    WeightRule bias = bias_rule_of(options_);
+    if (options_.unit_forget_bias) bias.initializer = unit_forget_rule(options_.bias_initializer, filters_);
+    bias_ = weight("bias", {4 * filters_}, bias);
   }
 
  private:
@@ -110,6 +111,7 @@ class ConvLSTMCellBody : public SequenceCell {
 
   const std::int64_t filters_;
   const std::vector<std::int64_t> window_;
+  const NoiseSource source_;
   const ConvLSTMOptions options_;
   Variable kernel_, recurrent_kernel_, bias_;
 };
@@ -136,13 +138,14 @@ std::shared_ptr<RecurrentBody> conv_lstm(const char* layer, const char* layout, 
   return recurrent_body(
       {.class_name = layer,
        .takes = {.least = rank, .most = rank, .layout = layout, .inputs = 0, .checked = 1},
-       .make_cell = [filters, window,
-                     options] { return RNNCell(std::make_shared<ConvLSTMCellBody>(filters, window, options)); },
+       .make_cell = [filters, window, options,
+                     where] { return RNNCell(std::make_shared<ConvLSTMCellBody>(filters, window, options, where)); },
        .return_sequences = options.return_sequences,
        .return_state = options.return_state,
        .go_backwards = options.go_backwards,
        .stateful = options.stateful,
-       .policy = options.dtype},
+       .policy = options.dtype,
+       .activity_regularizer = options.activity_regularizer},
       options.name);
 }
 

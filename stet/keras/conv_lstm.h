@@ -19,8 +19,16 @@ struct ConvLSTMOptions {
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
   bool unit_forget_bias = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;

@@ -57,7 +57,8 @@ template <class Options>
 class ConvolutionLayer : public LibraryLayer {
  public:
   ConvolutionLayer(Windows windows, Options options)
-      : LibraryLayer(windows.layer, options.name, takes_spatial(windows.axes, windows.channels_first), options.dtype),
+      : LibraryLayer(windows.layer, options.name, takes_spatial(windows.axes, windows.channels_first), options.dtype,
+                     {options.activation, options.activity_regularizer}),
         windows_(std::move(windows)),
         options_(std::move(options)) {}
 
@@ -72,14 +73,13 @@ class ConvolutionLayer : public LibraryLayer {
     require_size(x, channels_axis, channels_[0], "channels", context.where);
     Tensor out = convolved(windows_.channels_first ? channels_to_last(x) : x);
     if (options_.use_bias) out = out + in_compute_type(bias_);
-    if (windows_.channels_first) out = channels_to_first(out);
-    return options_.activation(out, context.where);
+    return windows_.channels_first ? channels_to_first(out) : out;
   }
   void make_weights(const Shape& input) final {
     const Dim channels = input[windows_.channels_first ? 1 : -1].value();
     const Dim features = make_kernels(channels);
     channels_ = Shape({channels});
-    if (options_.use_bias) bias_ = weight("bias", {features}, options_.bias_initializer, "zeros");
+    if (options_.use_bias) bias_ = weight("bias", {features}, bias_rule_of(options_));
   }
 
   const Windows windows_;
@@ -116,6 +116,11 @@ Tensor depthwise_convolution(const Windows& windows, const Tensor& x, const Tens
   return depthwise_conv2d(x, kernel, {.strides = strides, .padding = windows.padding, .dilations = dilations});
 }
 
+template <class Options>
+WeightRule depthwise_rule_of(const Options& options) {
+  return {options.depthwise_initializer, "glorot_uniform", options.depthwise_regularizer, options.depthwise_constraint};
+}
+
 class ConvolutionBody final : public ConvolutionLayer<ConvolutionOptions> {
  public:
   ConvolutionBody(std::int64_t filters, Windows windows, ConvolutionOptions options)
@@ -127,8 +132,7 @@ class ConvolutionBody final : public ConvolutionLayer<ConvolutionOptions> {
       throw UserError(
           error_text(text(description(), ": ", channels, " channels do not fall into ", options_.groups, " groups"),
                      calling_line(), "their number is a multiple of the groups"));
-    kernel_ = weight("kernel", kernel_shape(windows_, channels / options_.groups, filters_),
-                     options_.kernel_initializer, "glorot_uniform");
+    kernel_ = weight("kernel", kernel_shape(windows_, channels / options_.groups, filters_), kernel_rule_of(options_));
     return filters_;
   }
   Tensor convolved(const Tensor& x) const override {
@@ -145,8 +149,8 @@ class DepthwiseBody final : public ConvolutionLayer<DepthwiseConvolutionOptions>
 
  private:
   Dim make_kernels(const Dim& channels) override {
-    kernel_ = weight("kernel", kernel_shape(windows_, channels, options_.depth_multiplier),
-                     options_.depthwise_initializer, "glorot_uniform");
+    kernel_ =
+        weight("kernel", kernel_shape(windows_, channels, options_.depth_multiplier), depthwise_rule_of(options_));
     return channels * options_.depth_multiplier;
   }
   Tensor convolved(const Tensor& x) const override {
@@ -164,11 +168,12 @@ class SeparableBody final : public ConvolutionLayer<SeparableConvolutionOptions>
  private:
   Dim make_kernels(const Dim& channels) override {
     depthwise_ = weight("depthwise_kernel", kernel_shape(windows_, channels, options_.depth_multiplier),
-                        options_.depthwise_initializer, "glorot_uniform");
+                        depthwise_rule_of(options_));
     Windows points = windows_;
     std::fill(points.kernel.begin(), points.kernel.end(), 1);
     pointwise_ = weight("pointwise_kernel", kernel_shape(points, channels * options_.depth_multiplier, filters_),
-                        options_.pointwise_initializer, "glorot_uniform");
+                        {options_.pointwise_initializer, "glorot_uniform", options_.pointwise_regularizer,
+                         options_.pointwise_constraint});
     return filters_;
   }
   Tensor convolved(const Tensor& x) const override {
@@ -190,8 +195,7 @@ class TransposedBody final : public ConvolutionLayer<TransposedConvolutionOption
 
  private:
   Dim make_kernels(const Dim& channels) override {
-    kernel_ =
-        weight("kernel", kernel_shape(windows_, filters_, channels), options_.kernel_initializer, "glorot_uniform");
+    kernel_ = weight("kernel", kernel_shape(windows_, filters_, channels), kernel_rule_of(options_));
     return filters_;
   }
   Tensor convolved(const Tensor& x) const override {

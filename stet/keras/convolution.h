@@ -22,6 +22,11 @@ struct ConvolutionOptions {
   bool use_bias = true;
   Initializer kernel_initializer = {};  // none: "glorot_uniform"
   Initializer bias_initializer = {};    // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -55,6 +60,11 @@ struct DepthwiseConvolutionOptions {
   bool use_bias = true;
   Initializer depthwise_initializer = {};  // none: "glorot_uniform"
   Initializer bias_initializer = {};       // none: "zeros"
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -85,6 +95,13 @@ struct SeparableConvolutionOptions {
   Initializer depthwise_initializer = {};  // none: "glorot_uniform"
   Initializer pointwise_initializer = {};  // none: "glorot_uniform"
   Initializer bias_initializer = {};       // none: "zeros"
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -116,6 +133,11 @@ struct TransposedConvolutionOptions {
   bool use_bias = true;
   Initializer kernel_initializer = {};  // none: "glorot_uniform"
   Initializer bias_initializer = {};    // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
   std::string name = {};
   DTypePolicy dtype = {};
 };

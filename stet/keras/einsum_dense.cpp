@@ -65,7 +65,8 @@ Equation parsed(const std::string& written, Where where) {
 class EinsumDenseBody : public LibraryLayer {
  public:
   EinsumDenseBody(std::string written, Equation equation, ShapeSpec output_shape, EinsumDenseOptions options)
-      : LibraryLayer("EinsumDense", options.name, {.least = 1, .layout = "[batch, …]"}, options.dtype),
+      : LibraryLayer("EinsumDense", options.name, {.least = 1, .layout = "[batch, …]"}, options.dtype,
+                     {options.activation, options.activity_regularizer}),
         written_(std::move(written)),
         equation_(std::move(equation)),
         output_shape_(std::move(output_shape)),
@@ -79,7 +80,8 @@ class EinsumDenseBody : public LibraryLayer {
     std::map<char, Dim> sizes = letter_sizes(input);
     Shape kernel, bias;
     for (char c : equation_.kernel) kernel.push_back(sizes.at(c));
-    kernel_ = weight("kernel", kernel, kernel_rule(kernel), "glorot_uniform");
+    kernel_ =
+        weight("kernel", kernel, {kernel_rule(kernel), "", options_.kernel_regularizer, options_.kernel_constraint});
     if (options_.bias_axes.empty()) return;
     const std::string& axes = options_.bias_axes;
     for (std::size_t i = equation_.output.find_first_of(axes); i < equation_.output.size(); ++i) {
@@ -87,7 +89,7 @@ class EinsumDenseBody : public LibraryLayer {
       bias.push_back(axes.find(c) != std::string::npos ? sizes.at(c) : Dim(1));
     }
     for (int i = 0; equation_.elided == Equation::back && i < elided(input.rank()); ++i) bias.push_back(1);
-    bias_ = weight("bias", bias, options_.bias_initializer, "zeros");
+    bias_ = weight("bias", bias, bias_rule_of(options_));
   }
 
   Tensor run(const Tensor& x, const Context& context) override {
@@ -98,8 +100,7 @@ class EinsumDenseBody : public LibraryLayer {
         require_size(x, input_axis(axis, x.rank()), kernel_.shape()[static_cast<int>(i)], "inputs", context.where);
     }
     Tensor out = einsum(written_, {x, in_compute_type(kernel_)});
-    if (bias_.defined()) out = out + in_compute_type(bias_);
-    return options_.activation(out, context.where);
+    return bias_.defined() ? out + in_compute_type(bias_) : out;
   }
 
  private:

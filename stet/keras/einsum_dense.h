@@ -17,6 +17,11 @@ struct EinsumDenseOptions {
   std::string bias_axes = {};           // letters of the result that the bias has an element for; none: no bias
   Initializer kernel_initializer = {};  // none: "glorot_uniform" of what goes into a result and comes from an input
   Initializer bias_initializer = {};    // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };

@@ -14,7 +14,8 @@ namespace {
 class EmbeddingBody : public LibraryLayer {
  public:
   EmbeddingBody(std::int64_t input_dim, std::int64_t output_dim, EmbeddingOptions options)
-      : LibraryLayer("Embedding", options.name, {.layout = "[batch, …]", .cast = false}, options.dtype),
+      : LibraryLayer("Embedding", options.name, {.layout = "[batch, …]", .cast = false}, options.dtype,
+                     {.activity_regularizer = options.activity_regularizer}),
         input_dim_(input_dim),
         output_dim_(output_dim),
         options_(std::move(options)) {}
@@ -26,7 +27,9 @@ class EmbeddingBody : public LibraryLayer {
 
  protected:
   void make_weights(const Shape&) override {
-    embeddings_ = weight("embeddings", {input_dim_, output_dim_}, options_.embeddings_initializer, "uniform");
+    embeddings_ = weight(
+        "embeddings", {input_dim_, output_dim_},
+        {options_.embeddings_initializer, "uniform", options_.embeddings_regularizer, options_.embeddings_constraint});
   }
   Tensor run(const Tensor& x, const Context&) override {
     // Rows are cast, of which there are often fewer than in the matrix.

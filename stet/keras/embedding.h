@@ -10,7 +10,10 @@ namespace stet::keras {
 
 struct EmbeddingOptions {
   Initializer embeddings_initializer = {};  // none: "uniform"
-  bool mask_zero = false;                   // 0 is padding: what comes out has a mask that leaves such places out
+  Regularizer embeddings_regularizer = {};
+  Constraint embeddings_constraint = {};
+  bool mask_zero = false;                 // 0 is padding: what comes out has a mask that leaves such places out
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };

@@ -9,6 +9,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/core/scope.h"
 #include "stet/keras/interrupt.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
@@ -71,7 +72,9 @@ std::shared_ptr<Step> step_of(CustomModel& model, std::shared_ptr<Step> Training
   if (!(training.*which)) {
     auto framed = [&model, run = std::move(run)](const Batch& batch) {
       LayerFrame frame(model, model.name());
-      return run(batch);
+      Logs logs = run(batch);
+      if (tracing()) note_traced(model);
+      return logs;
     };
     training.*which = std::make_shared<Step>(name, std::move(framed), training.options.run_eagerly);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -238,11 +239,14 @@ class Collector : public MemberVisitor {
       own = layer.state().weights;
     }
     std::string outer = std::exchange(path_, path);
+    const bool outer_trainable = std::exchange(trainable_, layer.trainable());
+    if (depth_ == 0) root_trainable_ = trainable_;
     ++depth_;
     for (const Weight& weight : own) add(weight);
     layer.visit_members(*this);
     --depth_;
     path_ = std::move(outer);
+    trainable_ = outer_trainable;
   }
 
  private:
@@ -258,15 +262,22 @@ class Collector : public MemberVisitor {
     if (metric.defined()) out_.metrics.push_back(metric);
   }
   void add(Weight weight) {
-    if (!seen_variables_.insert(weight.variable.id()).second) return;
+    const bool trainable = weight.variable.trainable() && trainable_ && root_trainable_;
+    auto [known, is_new] = number_of_.try_emplace(weight.variable.id(), out_.weights.size());
+    if (!is_new) {  // two layers hold it: it is trained where neither is frozen
+      out_.weights[known->second].trainable &= trainable;
+      return;
+    }
     weight.path = text(path_, "/", weight.path);
+    weight.trainable = trainable;
     out_.weights.push_back(std::move(weight));
   }
 
   Inventory& out_;
   std::string path_;
   int depth_ = 0;
-  std::set<std::uint64_t> seen_variables_;
+  bool trainable_ = true, root_trainable_ = true;
+  std::map<std::uint64_t, std::size_t> number_of_;  // by the ids of Variables, that of the weight
 };
 
 }  // namespace
@@ -329,7 +340,7 @@ std::vector<Tensor> CustomLayer::losses(Where where) {
   for (const LossesOfCall::Added& added : LossesOfCall::latest())
     if (all.all_layers.contains(added.layer)) out.push_back(added.loss);
   for (const Weight& weight : all.weights)
-    if (weight.regularizer.defined() && weight.variable.trainable())
+    if (weight.regularizer.defined() && weight.trainable)
       out.push_back(weight.regularizer(weight.variable.read(where), where));
   return out;
 }
@@ -563,6 +574,7 @@ class StructureCollector : public MemberVisitor {
     if (!is_new) return;
     Structure::Holder* outer = std::exchange(holder_, &place->second);
     holder_->built = layer.state().built.load(std::memory_order_acquire);
+    holder_->trainable = layer.trainable();
     {
       std::lock_guard lock(layer.state().guard);
       for (const Weight& weight : layer.state().weights) visit(weight.path, weight.variable);
@@ -573,14 +585,14 @@ class StructureCollector : public MemberVisitor {
 
  private:
   void visit(const std::string& name, const Layer& layer) override {
-    holder_->parts.push_back({name, layer.defined() ? layer.body()->object_id() : 0, false});
+    holder_->parts.push_back({name, layer.defined() ? layer.body()->object_id() : 0});
     if (layer.defined()) enter(static_cast<CustomLayer&>(*layer.body()));
   }
   void visit(const std::string& name, const Variable& variable) override {
-    holder_->parts.push_back({name, variable.id(), variable.trainable()});
+    holder_->parts.push_back({name, variable.id()});
   }
   void visit(const std::string& name, const Metric& metric) override {
-    holder_->parts.push_back({name, metric.defined() ? metric.body()->object_id() : 0, false});
+    holder_->parts.push_back({name, metric.defined() ? metric.body()->object_id() : 0});
   }
 
   Structure& out_;
@@ -594,7 +606,8 @@ bool Structure::changed_since(const Structure& before) const {
     if (!then.built) continue;
     auto now = holders_.find(layer);
     // A layer that is gone was let go of by another, whose parts differ.
-    if (now != holders_.end() && now->second.parts != then.parts) return true;
+    if (now == holders_.end()) continue;
+    if (now->second.parts != then.parts || now->second.trainable != then.trainable) return true;
   }
   return false;
 }
@@ -654,13 +667,13 @@ std::vector<Variable> Layer::variables() const {
 std::vector<Variable> Layer::trainable_variables() const {
   std::vector<Variable> out;
   for (const Weight& weight : weights())
-    if (weight.variable.trainable()) out.push_back(weight.variable);
+    if (weight.trainable) out.push_back(weight.variable);
   return out;
 }
 std::vector<Variable> Layer::non_trainable_variables() const {
   std::vector<Variable> out;
   for (const Weight& weight : weights())
-    if (!weight.variable.trainable()) out.push_back(weight.variable);
+    if (!weight.trainable) out.push_back(weight.variable);
   return out;
 }
 std::vector<Tensor> Layer::get_weights() const {

@@ -71,6 +71,7 @@ struct Weight {
   Variable variable = {};
   Regularizer regularizer = {};
   Constraint constraint = {};
+  bool trainable = true;  // the Variable is, and neither what lists the weight nor the layer that was asked is frozen
 };
 
 struct LayerState;
@@ -115,6 +116,10 @@ class STET_API CustomLayer : public inside::Body {
   /// What it and its members add to a model's loss: with add_loss() in the last call on this thread, then the penalties
   /// of trainable weights with a regularizer, as they are now.
   std::vector<Tensor> losses(Where where = Where::here());
+
+  /// See Layer.
+  bool trainable() const;
+  void set_trainable(bool trainable);
 
   const std::string& name() const;
   std::string class_name() const;
@@ -192,6 +197,12 @@ class STET_API Layer {
   std::vector<Variable> variables() const;  // those of the weights, and of the metrics listed
   std::vector<Variable> trainable_variables() const;
   std::vector<Variable> non_trainable_variables() const;
+  /// False: it is frozen. Its weights are not trained, decayed, penalised or constrained, and a BatchNormalization
+  /// keeps its statistics. Setting it sets it for all members, of all depths, as they are now; a member may be given
+  /// another value afterwards. fit() heeds it from the next batch on, and optimizers keep what they know of the
+  /// weights.
+  bool trainable(Where where = Where::here()) const;
+  void set_trainable(bool trainable, Where where = Where::here()) const;
   std::int64_t count_params() const;
   /// What the weights hold, in the order of weights(); and the other way round: as many, of their types and shapes
   /// (UserError, and nothing is changed).

@@ -48,7 +48,12 @@ struct LayerState {
   std::atomic<bool> built = false;           // build() has run
   std::atomic<bool> called = false;          // call() has, too: all weights are there
   std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
+  std::atomic<bool> trainable = true;
 };
+
+/// Counts what was done to layers that have traces: freezing, adding.
+std::uint64_t layer_changes();
+void note_layer_change();
 
 /// What Layer's call operators do.
 Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions& options, Where where);
@@ -96,7 +101,12 @@ struct Inventory {
 };
 Inventory inventory(CustomLayer& layer);
 
-/// Which layers, Variables and metrics a layer consists of: what a trace of it relies on.
+/// The topmost layers that are frozen with all that they hold, by their paths without that of the layer; "" is itself.
+std::vector<std::string> frozen_members(CustomLayer& layer);
+/// Warns that training does nothing, unless there is nothing to train.
+void tell_all_frozen(CustomLayer& layer, Where where);
+
+/// Which layers, Variables and metrics a layer consists of, and which are frozen: what a trace of it relies on.
 class Structure {
  public:
   Structure() = default;
@@ -110,11 +120,11 @@ class Structure {
   struct Part {
     std::string name;
     std::uint64_t id;
-    bool trainable;
     bool operator==(const Part&) const = default;
   };
   struct Holder {
     bool built = false;
+    bool trainable = true;
     std::vector<Part> parts;
     bool operator==(const Holder&) const = default;
   };

@@ -12,8 +12,8 @@
 
 namespace stet::keras {
 
-LibraryLayer::LibraryLayer(const char* class_name, std::string name, Takes takes, DTypePolicy policy)
-    : CustomLayer(std::move(name)), takes_(takes), policy_(policy), shown_(class_name) {
+LibraryLayer::LibraryLayer(const char* class_name, std::string name, Takes takes, DTypePolicy policy, Finish finish)
+    : CustomLayer(std::move(name)), takes_(takes), policy_(policy), finish_(std::move(finish)), shown_(class_name) {
   state().shown_class = class_name;
 }
 
@@ -24,29 +24,49 @@ bool LibraryLayer::fits(const std::vector<int>& ranks) const {
                      [&](int rank) { return rank >= takes_.least && rank <= takes_.most; });
 }
 
-Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
+Tensors LibraryLayer::taken(const Tensors& inputs, Where where) {
   const auto count = static_cast<int>(inputs.size());
   if (takes_.inputs == 1 && count != 1)
     refuse(text(" takes one tensor and was given ", count),
-           "give it one; layers that merge are called on a list: Add()({a, b})", context.where);
+           "give it one; layers that merge are called on a list: Add()({a, b})", where);
   if (takes_.inputs > 1 && count < takes_.inputs)
     refuse(text(" takes at least ", takes_.inputs, " tensors and was given ", count),
-           "give them as a list: layer({a, b})", context.where);
+           "give them as a list: layer({a, b})", where);
   Tensors given;
   for (const Tensor& input : inputs) {
     given.push_back(input);
     if (!input.defined()) continue;
     const bool checked = static_cast<int>(given.size()) <= takes_.checked;
     if (checked && (input.rank() < takes_.least || input.rank() > takes_.most))
-      refuse(text(": its input ", described(input), " has ", input.rank(), input.rank() == 1 ? " axis" : " axes"),
+      refuse(text(": its input ", described(input), " has ", input.rank(), input.rank() == 1 ? " axis" : " axes",
+                  input.rank() == 1 && takes_.least == 2 ? ": it has no batch axis" : ""),
              text("it takes ", takes_.layout,
                   input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : ""),
-             context.where);
+             where);
     if (takes_.cast && is_floating(input.dtype()) && input.dtype() != compute_dtype())
-      given.back() = cast(In(input, context.where), compute_dtype());
+      given.back() = cast(In(input, where), compute_dtype());
   }
-  Frame frame(shown_, context.where);
-  return run_many(given, context);
+  return given;
+}
+
+Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
+  const Where where = context.where;
+  const Tensors given = taken(inputs, where);
+  Tensors results;
+  {
+    Frame frame(shown_, where);
+    results = run_many(given, context);
+  }
+  if (finish_.activation.defined()) results[0] = finish_.activation(results[0], where);
+  if (!finish_.activity_regularizer.defined()) return results;
+  for (const Tensor& y : results) {
+    if (!y.defined()) continue;
+    Tensor penalty = finish_.activity_regularizer(y, where);
+    Frame frame(shown_, where);
+    if (y.rank() > 0) penalty = penalty / maximum(cast(y.dim(0), penalty.dtype()), 1);  // no samples, no penalty
+    add_loss(penalty, where);
+  }
+  return results;
 }
 
 void LibraryLayer::build_many(const std::vector<Shape>& inputs) {
@@ -67,12 +87,13 @@ Tensors LibraryLayer::run_many(const Tensors& inputs, const Context& context) { 
 void LibraryLayer::make_weights(const Shape&) {}
 void LibraryLayer::make_weights_for(const std::vector<Shape>& inputs) { make_weights(inputs[0]); }
 
-Variable LibraryLayer::weight(std::string_view name, const Shape& shape, const Initializer& given,
-                              const char* otherwise, bool trainable) {
+Variable LibraryLayer::weight(std::string_view name, const Shape& shape, const WeightRule& rule) {
   return add_weight(name, shape,
-                    {.initializer = given.defined() ? given : Initializer(otherwise),
-                     .trainable = trainable,
-                     .dtype = variable_dtype()});
+                    {.initializer = rule.initializer.defined() ? rule.initializer : Initializer(rule.otherwise),
+                     .trainable = rule.trainable,
+                     .dtype = variable_dtype(),
+                     .regularizer = rule.regularizer,
+                     .constraint = rule.constraint});
 }
 
 Tensor LibraryLayer::in_compute_type(const Variable& weight) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stet/keras/activation.h"
 #include "stet/keras/layer.h"
 #include "stet/keras/policy.h"
 
@@ -20,6 +21,33 @@ struct Takes {
   bool cast = true;         // floating inputs to the type that the layer computes in
 };
 
+/// How a weight is made: what a layer's options say of it, under the names that it has there.
+struct WeightRule {
+  Initializer initializer = {};
+  const char* otherwise = "";  // the initializer where the user gave none
+  Regularizer regularizer = {};
+  Constraint constraint = {};
+  bool trainable = true;
+};
+template <class Options>
+WeightRule kernel_rule_of(const Options& options) {
+  return {options.kernel_initializer, "glorot_uniform", options.kernel_regularizer, options.kernel_constraint};
+}
+template <class Options>
+WeightRule bias_rule_of(const Options& options) {
+  return {options.bias_initializer, "zeros", options.bias_regularizer, options.bias_constraint};
+}
+template <class Options>
+WeightRule recurrent_rule_of(const Options& options) {
+  return {options.recurrent_initializer, "orthogonal", options.recurrent_regularizer, options.recurrent_constraint};
+}
+
+/// What is done with the results of run(), with the user's own functions: their errors name the user's lines.
+struct Finish {
+  ActivationFunction activation = {};     // of the first result
+  Regularizer activity_regularizer = {};  // of all of them, each divided by the number of samples
+};
+
 /// The line that called the layer whose call, or build, runs on this thread: where errors of make_weights are.
 Where calling_line();
 
@@ -27,7 +55,7 @@ Where calling_line();
 /// the layer, and the line that called it.
 class LibraryLayer : public CustomLayer {
  public:
-  LibraryLayer(const char* class_name, std::string name, Takes takes, DTypePolicy policy = {});
+  LibraryLayer(const char* class_name, std::string name, Takes takes, DTypePolicy policy = {}, Finish finish = {});
 
   Tensors call_many(const Tensors& inputs, const Context& context) final;
   void build_many(const std::vector<Shape>& inputs) final;
@@ -40,9 +68,8 @@ class LibraryLayer : public CustomLayer {
   virtual void make_weights(const Shape& input);
   virtual void make_weights_for(const std::vector<Shape>& inputs);
 
-  /// A weight of the policy's type, with the initializer's own default where the user gave none.
-  Variable weight(std::string_view name, const Shape& shape, const Initializer& given, const char* otherwise,
-                  bool trainable = true);
+  /// A weight of the policy's type.
+  Variable weight(std::string_view name, const Shape& shape, const WeightRule& rule);
   /// The weight in the type that the layer computes in.
   Tensor in_compute_type(const Variable& weight) const;
   /// UserError unless the axis has the size that the weights were made for: "inputs", "channels".
@@ -52,10 +79,13 @@ class LibraryLayer : public CustomLayer {
 
  private:
   bool fits(const std::vector<int>& ranks) const;
+  /// What the layer computes with: the inputs, checked and cast.
+  Tensors taken(const Tensors& inputs, Where where);
   /// Throws what is wrong with a call; a layer that could not make its weights for it will make them at its next call.
   [[noreturn]] void refuse(const std::string& what, const std::string& fix, Where where);
   const Takes takes_;
   const DTypePolicy policy_;
+  const Finish finish_;
   const char* const shown_;
   std::atomic<bool> made_ = false;  // make_weights has run
 };

@@ -23,57 +23,78 @@ Where CallingLine::now() { return calling_line; }
 
 namespace {
 
-/// "Sequential 'sequential' of dense, dense_1".
-std::string form_text(CustomModel& model) {
+/// "dense, dense_1 and 3 more".
+std::string some_of(std::vector<std::string> names) {
   constexpr std::size_t most = 8;
-  std::vector<std::string> names;
-  for (const Layer& layer : inventory(model).layers)
-    if (!dynamic_cast<InputLayerBody*>(layer.body().get())) names.push_back(layer.name());
   const std::size_t count = names.size();
   if (count > most) names.resize(most);
-  return text(model.description(), names.empty() ? "" : " of ", joined(names, ", "),
-              count > most ? text(" and ", count - most, " more") : "");
+  return text(joined(names, ", "), count > most ? text(" and ", count - most, " more") : "");
 }
 
-/// Under the lock. Most calls find the model as it was.
-void note_structure(Training& training, Structure now) {
-  if (now == training.structure) return;
-  training.structure = std::move(now);
-  ++training.structures_noted;
+/// "Sequential 'sequential' of dense, dense_1; frozen: dense". What was frozen, or is no longer, is named first.
+std::string form_text(CustomModel& model, const std::vector<std::string>& frozen,
+                      const std::vector<std::string>& before) {
+  std::vector<std::string> names, now, old, no_longer;
+  for (const Layer& layer : inventory(model).layers)
+    if (!dynamic_cast<InputLayerBody*>(layer.body().get())) names.push_back(layer.name());
+  auto among = [](const std::string& name, const std::vector<std::string>& all) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  auto shown = [](const std::string& path) { return path.empty() ? std::string("all of it") : path; };
+  for (const std::string& one : frozen) (among(one, before) ? old : now).push_back(shown(one));
+  for (const std::string& one : before)
+    if (!among(one, frozen)) no_longer.push_back(shown(one));
+  now.insert(now.end(), old.begin(), old.end());
+  return text(model.description(), names.empty() ? "" : " of ", some_of(names),
+              now.empty() ? "" : "; frozen: ", some_of(now),
+              no_longer.empty() ? "" : "; no longer frozen: ", some_of(no_longer));
 }
 
 ModelForm form_now(CustomModel& model) {
   Training& training = model.training();
-  auto noted = [&] {
-    std::lock_guard lock(training.guard);
-    return training.structures_noted;
+  struct Seen {
+    std::uint64_t noted;
+    std::vector<std::string> frozen;
   };
-  for (std::uint64_t before = noted();; before = noted()) {
-    Structure now(model);
-    std::string description = form_text(model);  // before the lock: listing members is user code
+  auto seen = [&] {
+    std::lock_guard lock(training.guard);
+    return Seen{training.structures_noted, training.frozen};
+  };
+  for (Seen before = seen();; before = seen()) {
+    const Structure now(model);
+    std::vector<std::string> frozen = frozen_members(model);
+    std::string description = form_text(model, frozen, before.frozen);  // without the lock: listing is user code
     std::lock_guard lock(training.guard);
     // Another thread has built layers meanwhile, and it was noted: beside that, what was seen here is old, not changed.
-    if (training.structures_noted != before) continue;
-    if (!training.form)
-      training.form = std::make_shared<ModelForm::State>(std::move(description));
-    else if (now.changed_since(training.structure))
-      training.form->change(std::move(description));
-    note_structure(training, std::move(now));
+    if (training.structures_noted != before.noted) continue;
+    if (!training.form) training.form = std::make_shared<ModelForm::State>([&model] { form_now(model); });
+    auto known = std::find_if(training.forms.rbegin(), training.forms.rend(),
+                              [&](const Training::Form& form) { return !now.changed_since(form.structure); });
+    if (known == training.forms.rend()) {
+      training.forms.push_back({training.forms_made++, now});
+    } else if (known == training.forms.rbegin()) {
+      return ModelForm(training.form);
+    } else {
+      std::rotate(known.base() - 1, known.base(), training.forms.end());
+    }
+    training.form->become(training.forms.back().number, std::move(description));
+    training.frozen = std::move(frozen);
+    ++training.structures_noted;
     return ModelForm(training.form);
   }
 }
 
 }  // namespace
 
-FormOfModel::FormOfModel(CustomModel& model) : model_(model), form_(form_now(model)) {}
-FormOfModel::~FormOfModel() {
-  // What the call has built belongs to the model from now on, and is no change.
-  try {
-    Structure now(model_);
-    std::lock_guard lock(model_.training().guard);
-    note_structure(model_.training(), std::move(now));
-  } catch (...) {  // what lists the members threw: the next call will say so
-  }
+FormOfModel::FormOfModel(CustomModel& model) : form_(form_now(model)) {}
+
+void note_traced(CustomModel& model) {
+  Structure now(model);
+  Training& training = model.training();
+  std::lock_guard lock(training.guard);
+  if (training.forms.empty() || training.forms.back().structure == now) return;
+  training.forms.back().structure = std::move(now);
+  ++training.structures_noted;
 }
 
 // --- bodies
@@ -186,7 +207,7 @@ std::vector<Metric> CustomModel::metrics() const { return metrics_of(const_cast<
 std::vector<Variable> CustomModel::trainable_variables() const {
   std::vector<Variable> out;
   for (const Weight& weight : inventory(const_cast<CustomModel&>(*this)).weights)
-    if (weight.variable.trainable()) out.push_back(weight.variable);
+    if (weight.trainable) out.push_back(weight.variable);
   return out;
 }
 
@@ -265,6 +286,8 @@ Logs CustomModel::train_step(const Batch& batch) {
   if (variables.size() > 0) {
     Tensor scaled = optimizer().scale_loss(loss, where);
     optimizer().apply_gradients(tape.gradient(scaled, variables, {}, where), variables, where);
+  } else {
+    tell_all_frozen(*this, where);
   }
   return compute_metrics(batch, y_pred);
 }

@@ -23,9 +23,11 @@ struct Heads {
   std::vector<std::int64_t> output_shape = {};
   std::vector<int> attention_axes = {};
   std::optional<std::int64_t> sliding_window;
-  Initializer kernel_initializer, bias_initializer;
+  EinsumDenseOptions products;            // what all of them are made with
+  Regularizer activity_regularizer = {};  // of the result
   bool use_gate;
-  int most = 7;  // axes of a query
+  NoiseSource source;  // that dropout draws from
+  int most = 7;        // axes of a query
 };
 
 /// `count` letters, the first of which has this number.
@@ -44,9 +46,8 @@ class HeadsBody : public LibraryLayer {
                       .layout = "query, value and key [batch, steps, features]",
                       .inputs = 2,
                       .checked = 3},
-                     policy),
-        heads_(std::move(heads)),
-        policy_(policy) {}
+                     policy, {.activity_regularizer = heads.activity_regularizer}),
+        heads_(std::move(heads)) {}
 
   bool supports_masking() const override { return true; }
   void visit_members(MemberVisitor& visitor) override {
@@ -87,7 +88,7 @@ class HeadsBody : public LibraryLayer {
     Tensor k = shared(project(key_, key)), v = shared(project(value_, value));
     const Equations how = equations(q.rank());
     Tensor scores = normalised(einsum(how.scores, {k, q}), allowed, how);
-    Tensor out = einsum(how.combined, {dropped(scores, heads_.dropout, context), v});
+    Tensor out = einsum(how.combined, {dropped(scores, heads_.dropout, heads_.source, context), v});
     if (heads_.use_gate) out = out * project(gate_, query);
     out = with_mask(project(output_, out), {});
     return told.return_attention_scores ? Tensors{out, scores} : Tensors{out};
@@ -100,11 +101,10 @@ class HeadsBody : public LibraryLayer {
   };
 
   EinsumDenseOptions common(const char* name, const std::string& bias) const {
-    return {.bias_axes = heads_.use_bias ? bias : "",
-            .kernel_initializer = heads_.kernel_initializer,
-            .bias_initializer = heads_.bias_initializer,
-            .name = name,
-            .dtype = policy_};
+    EinsumDenseOptions out = heads_.products;
+    out.bias_axes = heads_.use_bias ? bias : "";
+    out.name = name;
+    return out;
   }
   /// [batch, steps…, features] to [batch, steps…, heads, size].
   Layer projection(const char* name, int rank, std::int64_t heads, std::int64_t size,
@@ -194,13 +194,24 @@ class HeadsBody : public LibraryLayer {
   }
 
   const Heads heads_;
-  const DTypePolicy policy_;
   Layer query_, key_, gate_, value_, output_;
 };
 
 void require_sizes(const char* layer, std::initializer_list<std::int64_t> sizes, const char* what, Where where) {
   for (std::int64_t size : sizes)
     if (size <= 0) throw UserError(error_text(text(layer, ": ", what, " of ", size), where, "it is positive"));
+}
+
+template <class Options>
+EinsumDenseOptions products_of(const Options& options) {
+  return {.kernel_initializer = options.kernel_initializer,
+          .bias_initializer = options.bias_initializer,
+          .kernel_regularizer = options.kernel_regularizer,
+          .bias_regularizer = options.bias_regularizer,
+          .kernel_constraint = options.kernel_constraint,
+          .bias_constraint = options.bias_constraint,
+          .activity_regularizer = options.activity_regularizer,
+          .dtype = options.dtype};
 }
 
 }  // namespace
@@ -213,7 +224,7 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
         require_sizes(layer, {key_dim}, "key_dim", where);
         require_sizes(layer, {options.value_dim.value_or(key_dim)}, "value_dim", where);
         require_sizes(layer, {options.sliding_window.value_or(1)}, "sliding_window", where);
-        require_rate(layer, options.dropout, where);
+        require_dropout(layer, options.dropout, where);
         return std::make_shared<HeadsBody>(Heads{.class_name = layer,
                                                  .queries = num_heads,
                                                  .keys = num_heads,
@@ -224,9 +235,9 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
                                                  .output_shape = options.output_shape,
                                                  .attention_axes = options.attention_axes,
                                                  .sliding_window = options.sliding_window,
-                                                 .kernel_initializer = options.kernel_initializer,
-                                                 .bias_initializer = options.bias_initializer,
-                                                 .use_gate = options.use_gate},
+                                                 .products = products_of(options),
+                                                 .use_gate = options.use_gate,
+                                                 .source = NoiseSource(options.seed, where)},
                                            options.name, options.dtype);
       }()) {}
 
@@ -239,7 +250,7 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
         require_sizes(layer, {num_query_heads}, "num_query_heads", where);
         require_sizes(layer, {num_key_value_heads}, "num_key_value_heads", where);
         require_sizes(layer, {options.sliding_window.value_or(1)}, "sliding_window", where);
-        require_rate(layer, options.dropout, where);
+        require_dropout(layer, options.dropout, where);
         if (num_query_heads % num_key_value_heads != 0)
           throw UserError(error_text(
               text(layer, ": ", num_query_heads, " heads of queries share ", num_key_value_heads, " of keys"), where,
@@ -252,9 +263,10 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
                                                  .dropout = options.dropout,
                                                  .use_bias = options.use_bias,
                                                  .sliding_window = options.sliding_window,
-                                                 .kernel_initializer = options.kernel_initializer,
-                                                 .bias_initializer = options.bias_initializer,
+                                                 .products = products_of(options),
+                                                 .activity_regularizer = options.activity_regularizer,
                                                  .use_gate = options.use_gate,
+                                                 .source = NoiseSource(options.seed, where),
                                                  .most = 3},
                                            options.name, options.dtype);
       }()) {}

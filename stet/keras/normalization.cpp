@@ -75,13 +75,20 @@ template <class Options>
 class AffineLayer : public LibraryLayer {
  public:
   AffineLayer(const char* layer, Options options)
-      : LibraryLayer(layer, options.name, takes_any, options.dtype), options_(std::move(options)), affine_(options_) {}
+      : LibraryLayer(layer, options.name, takes_any, options.dtype,
+                     {.activity_regularizer = options.activity_regularizer}),
+        options_(std::move(options)),
+        affine_(options_) {}
   bool supports_masking() const final { return true; }
 
  protected:
   void make_affine(const Shape& shape) {
-    if (affine_.scale) affine_.gamma = weight("gamma", shape, options_.gamma_initializer, "ones");
-    if (affine_.center) affine_.beta = weight("beta", shape, options_.beta_initializer, "zeros");
+    if (affine_.scale)
+      affine_.gamma = weight(
+          "gamma", shape, {options_.gamma_initializer, "ones", options_.gamma_regularizer, options_.gamma_constraint});
+    if (affine_.center)
+      affine_.beta = weight("beta", shape,
+                            {options_.beta_initializer, "zeros", options_.beta_regularizer, options_.beta_constraint});
     sizes_ = shape;
   }
   void require_sizes(const Tensor& x, const std::vector<int>& axes, const char* what, Where where) const {
@@ -103,8 +110,8 @@ class BatchNormalizationBody final : public AffineLayer<BatchNormalizationOption
   void make_weights(const Shape& input) override {
     const Shape shape({input[counted(*this, options_.axis, input.rank())].value()});
     make_affine(shape);
-    moving_mean_ = weight("moving_mean", shape, options_.moving_mean_initializer, "zeros", false);
-    moving_variance_ = weight("moving_variance", shape, options_.moving_variance_initializer, "ones", false);
+    moving_mean_ = weight("moving_mean", shape, {options_.moving_mean_initializer, "zeros", {}, {}, false});
+    moving_variance_ = weight("moving_variance", shape, {options_.moving_variance_initializer, "ones", {}, {}, false});
   }
 
   Tensor run(const Tensor& given, const Context& context) override {
@@ -114,7 +121,7 @@ class BatchNormalizationBody final : public AffineLayer<BatchNormalizationOption
     require_sizes(x, channels, "channels", context.where);
     Tensor mean = Affine::placed(in_type(moving_mean_.read(), x.dtype()), channels, rank);
     Tensor variance = Affine::placed(in_type(moving_variance_.read(), x.dtype()), channels, rank);
-    if (context.training) {
+    if (context.training && trainable()) {
       std::tie(mean, variance) = statistics(x, others(channels, rank), context);
       follow(moving_mean_, mean);
       follow(moving_variance_, variance);
@@ -192,11 +199,13 @@ class GroupNormalizationBody final : public AffineLayer<GroupNormalizationOption
 class RMSNormalizationBody final : public LibraryLayer {
  public:
   explicit RMSNormalizationBody(RMSNormalizationOptions options)
-      : LibraryLayer("RMSNormalization", options.name, takes_any, options.dtype), options_(std::move(options)) {}
+      : LibraryLayer("RMSNormalization", options.name, takes_any, options.dtype,
+                     {.activity_regularizer = options.activity_regularizer}),
+        options_(std::move(options)) {}
 
  private:
   void make_weights(const Shape& input) override {
-    scale_ = weight("scale", sizes_at(input, counted(*this, options_.axis, input.rank())), {}, "ones");
+    scale_ = weight("scale", sizes_at(input, counted(*this, options_.axis, input.rank())), {.otherwise = "ones"});
   }
   Tensor run(const Tensor& given, const Context& context) override {
     const Tensor x = wide(given);
@@ -230,7 +239,7 @@ class SpectralNormalizationBody final : public LibraryLayer {
     auto drawn = [](const Shape& shape, DType dtype) {
       return random::truncated_normal(shape, {.stddev = 0.02, .dtype = dtype});
     };
-    vector_u_ = weight("vector_u", {1, kernel_.shape()[-1]}, Initializer(drawn), "", false);
+    vector_u_ = weight("vector_u", {1, kernel_.shape()[-1]}, {.initializer = Initializer(drawn), .trainable = false});
   }
   Tensor run(const Tensor& x, const Context& context) override {
     if (context.training) normalise();

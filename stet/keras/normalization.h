@@ -19,6 +19,11 @@ struct BatchNormalizationOptions {
   Initializer gamma_initializer = {};            // none: "ones"
   Initializer moving_mean_initializer = {};      // none: "zeros"
   Initializer moving_variance_initializer = {};  // none: "ones"
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -38,6 +43,11 @@ struct LayerNormalizationOptions {
   bool scale = true;                   // multiply by gamma
   Initializer beta_initializer = {};   // none: "zeros"
   Initializer gamma_initializer = {};  // none: "ones"
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -56,6 +66,11 @@ struct GroupNormalizationOptions {
   bool scale = true;                   // multiply by gamma
   Initializer beta_initializer = {};   // none: "zeros"
   Initializer gamma_initializer = {};  // none: "ones"
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -83,6 +98,7 @@ class STET_API UnitNormalization : public Layer {
 struct RMSNormalizationOptions {
   Axes axis = -1;
   double epsilon = 1e-6;
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };

@@ -83,8 +83,8 @@ class NormalizationBody final : public LibraryLayer {
     if (options_.mean.defined()) return;
     std::vector<Dim> sizes;
     for (int axis : axes(input.rank())) sizes.push_back(input[axis]);
-    mean_ = weight("mean", Shape(sizes), {}, "zeros", false);
-    variance_ = weight("variance", Shape(sizes), {}, "ones", false);
+    mean_ = weight("mean", Shape(sizes), {.otherwise = "zeros", .trainable = false});
+    variance_ = weight("variance", Shape(sizes), {.otherwise = "ones", .trainable = false});
     count_ =
         add_weight("count", Shape{}, {.initializer = "zeros", .trainable = false, .dtype = DType::i32}, calling_line());
   }

@@ -109,7 +109,8 @@ class Sequence {
 // --- the body
 
 RecurrentBody::RecurrentBody(Recurrence how, RNNCell cell, std::string name)
-    : LibraryLayer(how.class_name, std::move(name), how.takes, how.policy),
+    : LibraryLayer(how.class_name, std::move(name), how.takes, how.policy,
+                   {.activity_regularizer = how.activity_regularizer}),
       how_(std::move(how)),
       cell_(std::move(cell)) {}
 
@@ -249,7 +250,8 @@ RNN::RNN(RNNCell cell, RNNOptions options, Where where)
                        .go_backwards = options.go_backwards,
                        .stateful = options.stateful,
                        .zero_output_for_mask = options.zero_output_for_mask,
-                       .policy = options.dtype},
+                       .policy = options.dtype,
+                       .activity_regularizer = options.activity_regularizer},
             cell, options.name);
       }()) {}
 RNN::RNN(std::vector<RNNCell> cells, RNNOptions options, Where where)
@@ -279,8 +281,15 @@ CellOptions of_cell(const Options& options, const char* name) {
   out.recurrent_initializer = options.recurrent_initializer;
   out.bias_initializer = options.bias_initializer;
   if constexpr (requires { options.unit_forget_bias; }) out.unit_forget_bias = options.unit_forget_bias;
+  out.kernel_regularizer = options.kernel_regularizer;
+  out.recurrent_regularizer = options.recurrent_regularizer;
+  out.bias_regularizer = options.bias_regularizer;
+  out.kernel_constraint = options.kernel_constraint;
+  out.recurrent_constraint = options.recurrent_constraint;
+  out.bias_constraint = options.bias_constraint;
   out.dropout = options.dropout;
   out.recurrent_dropout = options.recurrent_dropout;
+  out.seed = options.seed;
   if constexpr (requires { options.reset_after; }) out.reset_after = options.reset_after;
   out.name = name;
   out.dtype = options.dtype;
@@ -299,7 +308,8 @@ std::shared_ptr<RecurrentBody> body_of(const char* layer, const char* cell, std:
                          .go_backwards = options.go_backwards,
                          .stateful = options.stateful,
                          .zero_output_for_mask = options.zero_output_for_mask,
-                         .policy = options.dtype},
+                         .policy = options.dtype,
+                         .activity_regularizer = options.activity_regularizer},
                         options.name);
 }
 

@@ -61,6 +61,7 @@ struct RNNOptions {
   bool stateful = false;
   bool unroll = false;  // taken for Keras's sake: a loop is one op
   bool zero_output_for_mask = false;
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -83,6 +84,13 @@ struct SimpleRNNOptions {
   Initializer kernel_initializer = {};     // none: "glorot_uniform"
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   bool return_sequences = false;
@@ -90,6 +98,7 @@ struct SimpleRNNOptions {
   bool go_backwards = false;
   bool stateful = false;
   bool unroll = false;
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from
   bool zero_output_for_mask = false;
   std::string name = {};
   DTypePolicy dtype = {};
@@ -113,8 +122,16 @@ struct LSTMOptions {
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
   bool unit_forget_bias = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
@@ -143,8 +160,16 @@ struct GRUOptions {
   Initializer kernel_initializer = {};     // none: "glorot_uniform"
   Initializer recurrent_initializer = {};  // none: "orthogonal"
   Initializer bias_initializer = {};       // none: "zeros"
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
+  std::optional<std::uint64_t> seed = {};  // of what dropout draws from
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;

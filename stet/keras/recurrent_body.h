@@ -21,6 +21,7 @@ struct Recurrence {
   bool return_sequences = false, return_state = false, go_backwards = false, stateful = false;
   bool zero_output_for_mask = false;
   DTypePolicy policy = {};
+  Regularizer activity_regularizer = {};
 };
 
 /// What calls say besides tensors.

@@ -6,6 +6,7 @@
 
 #include "stet/keras/cells.h"
 #include "stet/keras/library_layer.h"
+#include "stet/keras/noise_source.h"
 
 namespace stet::keras {
 
@@ -37,7 +38,7 @@ class SequenceCell : public LibraryLayer, public Cell {
 };
 
 /// 0, or 1 / (1 - rate): what dropout multiplies with. The rate is below 1.
-Tensor dropout_factors(const Shape& shape, double rate, DType dtype, Where where);
+Tensor dropout_factors(const NoiseSource& source, const Shape& shape, double rate, DType dtype, Where where);
 /// UserError unless both are rates that leave something.
 void require_rates(const char* layer, double dropout, double recurrent_dropout, Where where);
 /// UserError unless there is a unit.

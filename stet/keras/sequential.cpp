@@ -88,6 +88,7 @@ void Sequential::add(const Layer& layer, Where where) const {
                                "add all layers before the first call, or make another Sequential around it"));
   body.add(layer, where);
   body.note_change();
+  note_layer_change();
   {
     std::lock_guard lock(body.state().guard);
     body.state().output.reset();

@@ -1,6 +1,7 @@
 #include "stet/keras/step.h"
 
 #include "stet/base/text.h"
+#include "stet/keras/layer_state.h"
 
 namespace stet::keras {
 
@@ -8,12 +9,16 @@ std::string ModelForm::State::description() const {
   std::lock_guard lock(guard_);
   return description_;
 }
-void ModelForm::State::change(std::string description) {
+void ModelForm::State::become(std::uint64_t number, std::string description) {
   {
     std::lock_guard lock(guard_);
     description_ = std::move(description);
   }
-  note_change();
+  set_changes(number);
+}
+void ModelForm::State::refresh() {
+  const std::uint64_t now = layer_changes();
+  if (seen_.exchange(now) != now) look_();
 }
 
 Step::Step(std::string name, Run run, bool eagerly)
@@ -57,6 +62,7 @@ std::vector<Tensor> Step::run(const Batch& batch) {
 
 std::vector<Tensor> Step::operator()(const Batch& batch, const ModelForm& model, Where where) {
   if (eagerly_) return run(batch);
+  model.state().refresh();
   auto note = [&](const FunctionBase& used) {
     std::lock_guard lock(guard_);
     last_ = used;

@@ -1,5 +1,7 @@
 // Step: what fit(), evaluate() and predict() run on every batch, traced as one function. Not a public header.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,11 +20,17 @@ class ModelForm {
  public:
   class State : public inside::Body {
    public:
-    explicit State(std::string description) : description_(std::move(description)) {}
+    /// `look` sees whether the model has become another, and says so with become().
+    explicit State(std::function<void()> look) : look_(std::move(look)) {}
     std::string description() const override;
-    void change(std::string description);
+    /// Forms are numbered; a trace serves the form that it was made of.
+    void become(std::uint64_t number, std::string description);
+    /// Before every step: cheap, unless some layer was changed.
+    void refresh();
 
    private:
+    const std::function<void()> look_;
+    std::atomic<std::uint64_t> seen_{0};  // of layer_changes()
     mutable Lock guard_;
     std::string description_;
   };

@@ -162,7 +162,7 @@ std::string Model::summary_text(Where where) const {
   else
     for (const Layer& layer : layers(where)) rows.push_back(row_of(layer));
   Count trainable, fixed, optimizer, total;
-  for (const Weight& weight : weights()) (weight.variable.trainable() ? trainable : fixed).add(weight.variable);
+  for (const Weight& weight : weights()) (weight.trainable ? trainable : fixed).add(weight.variable);
   {
     std::lock_guard lock(model.training().guard);
     if (model.training().options.optimizer.defined()) {

@@ -21,24 +21,32 @@ struct Training {
   Metric mean_loss;
   std::vector<CompiledOutput> outputs;  // empty until it is known how many there are
   std::shared_ptr<Step> train, test, predict;
-  std::shared_ptr<ModelForm::State> form;  // of the model as `structure` says
-  Structure structure;
+  /// A form that the model had: what traces of it rely on.
+  struct Form {
+    std::uint64_t number = 0;
+    Structure structure;
+  };
+  std::shared_ptr<ModelForm::State> form;
+  std::vector<Form> forms;          // that the model had; the one of now is the last
+  std::vector<std::string> frozen;  // members, in the last of them
+  std::uint64_t forms_made = 0;
   std::uint64_t structures_noted = 0;  // how often another one was
 };
 
-/// For the time of a fit(), evaluate() or predict(): looks whether the model was changed since the last one.
+/// For the time of a fit(), evaluate() or predict(): looks whether the model was changed since the last one. A form
+/// that it had before has its traces still. Before every step it is looked at again, if some layer was changed.
 class FormOfModel {
  public:
   explicit FormOfModel(CustomModel& model);
-  ~FormOfModel();
   FormOfModel(const FormOfModel&) = delete;
   FormOfModel& operator=(const FormOfModel&) = delete;
   const ModelForm& operator*() const { return form_; }
 
  private:
-  CustomModel& model_;
   ModelForm form_;
 };
+/// A step was traced: the trace relies on what the model consists of now. What building has added is no change.
+void note_traced(CustomModel& model);
 
 /// The mean losses, the compiled metrics, then those that are members.
 std::vector<Metric> metrics_of(CustomModel& model);
