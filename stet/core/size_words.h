@@ -1,4 +1,5 @@
-// Sizes in messages and summaries of layers. Nothing may be decided by these words: they are not recorded.
+// Sizes in messages and summaries of layers. Nothing may be decided by these words, which are not recorded, but what
+// holds of a size in all calls: size_always().
 #pragma once
 #include <map>
 #include <string>

@@ -4,6 +4,7 @@
 
 #include "stet/base/text.h"
 #include "stet/keras/activation_layers.h"
+#include "stet/keras/library_layer.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -60,7 +61,11 @@ class ActivationBody : public CustomLayer {
  public:
   ActivationBody(ActivationFunction function, std::string name)
       : CustomLayer(std::move(name)), function_(std::move(function)) {}
-  Tensor call(const Tensor& x, const Context& context) override { return function_(x, context.where); }
+  Tensor call(const Tensor& x, const Context& context) override {
+    Tensor result = function_(x, context.where);
+    note_probabilities(function_, result, *this);
+    return result;
+  }
   bool supports_masking() const override { return true; }
 
  private:

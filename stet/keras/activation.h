@@ -25,6 +25,7 @@ class STET_API ActivationFunction {
   ActivationFunction(const std::string& name, Where where = Where::here()) : ActivationFunction(name.c_str(), where) {}
 
   bool defined() const { return op_ || function_; }
+  bool is(Tensor (*op)(In)) const { return op_ == op; }
   Tensor operator()(const Tensor& x, Where where = Where::here()) const;
 
  private:

@@ -4,6 +4,7 @@
 #include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
+#include "stet/keras/output_kind.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -32,7 +33,9 @@ class DenseBody : public LibraryLayer {
                                       " values per sample; it was built for ", inputs),
                                  context.where, text("give it [batch, …, ", inputs, "]")));
     Tensor out = matmul(x.dtype() == compute_dtype() ? x : cast(x, compute_dtype()), in_compute_type(kernel_));
-    return options_.use_bias ? out + in_compute_type(bias_) : out;
+    if (options_.use_bias) out = out + in_compute_type(bias_);
+    if (!options_.activation.defined()) OutputKinds::note(out, OutputKinds::Kind::logits, description(), "");
+    return out;
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "stet/keras/interrupt.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
+#include "stet/keras/output_kind.h"
 #include "stet/keras/progress_bar.h"
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
@@ -72,7 +73,8 @@ std::shared_ptr<Step> step_of(CustomModel& model, std::shared_ptr<Step> Training
   if (!(training.*which)) {
     auto framed = [&model, run = std::move(run)](const Batch& batch) {
       LayerFrame frame(model, model.name());
-      Logs logs = run(batch);
+      OutputKinds kinds;
+      Step::Report logs = run(batch);
       if (tracing()) note_traced(model);
       return logs;
     };

@@ -402,20 +402,22 @@ std::string all_described(const Tensors& tensors) {
   return joined(out, ", ");
 }
 
+constexpr const char* mask_form = "a mask is bool and has the first axes of its tensor: [batch, steps]";
+bool mask_fits(const Tensor& mask, const Tensor& x, Where where) {
+  bool fits = mask.dtype() == DType::bool_ && mask.rank() <= x.rank();
+  for (int axis = 0; fits && axis < mask.rank(); ++axis)
+    fits = inside::require(mask.dim(axis), Relation::equal, x.dim(axis), {"with_mask", "the size of a mask", where});
+  return fits;
+}
+
 }  // namespace
 
 Tensor mask_of(const Tensor& x) { return companion_of(x); }
 Tensor with_mask(const Tensor& x, const Tensor& mask, Where where) {
   if (!x.defined())
     throw UserError(error_text("with_mask: the tensor is undefined", where, "assign a value to it before the call"));
-  if (mask.defined()) {
-    bool fits = mask.dtype() == DType::bool_ && mask.rank() <= x.rank();
-    for (int axis = 0; fits && axis < mask.rank(); ++axis)
-      fits = inside::require(mask.dim(axis), Relation::equal, x.dim(axis), {"with_mask", "the size of a mask", where});
-    if (!fits)
-      throw UserError(error_text(text("with_mask: a mask ", described(mask), " of ", described(x)), where,
-                                 "a mask is bool and has the first axes of its tensor: [batch, steps]"));
-  }
+  if (mask.defined() && !mask_fits(mask, x, where))
+    throw UserError(error_text(text("with_mask: a mask ", described(mask), " of ", described(x)), where, mask_form));
   return with_companion(x, mask);
 }
 
@@ -429,7 +431,13 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
                                "assign a value to it before the call"));
   Tensors masks;
   for (const Tensor& input : inputs) masks.push_back(companion_of(input));
-  if (options.mask.defined()) masks[0] = options.mask;
+  if (options.mask.defined()) {
+    if (!mask_fits(options.mask, inputs[0], where))
+      throw UserError(error_text(text(layer.description(), ": the mask ", described(options.mask),
+                                      " does not fit its input ", described(inputs[0])),
+                                 where, mask_form));
+    masks[0] = options.mask;
+  }
   const Context context{.training = training, .where = where, .masks = masks, .arguments = options.arguments};
   OutputsOfCall outputs_of_call;
   LossesOfCall losses_of_call(layer);
@@ -683,6 +691,10 @@ std::vector<Tensor> Layer::get_weights() const {
 }
 void Layer::set_weights(const std::vector<Tensor>& values, Where where) const {
   const std::vector<Weight> all = weights();
+  if (all.empty() && !values.empty() && !built())
+    throw UserError(error_text(
+        text("set_weights: ", layer_body("set_weights", where).description(), " is not built: it has no weights yet"),
+        where, "call it on a batch, or start a model with keras::Input({…})"));
   if (values.size() != all.size())
     throw UserError(error_text(text("set_weights: ", values.size(), " tensors for the ", all.size(), " weights of ",
                                     layer_body("set_weights", where).description()),

@@ -8,6 +8,7 @@
 #include "stet/core/call.h"
 #include "stet/core/size_words.h"
 #include "stet/keras/layer_state.h"
+#include "stet/keras/output_kind.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -41,12 +42,32 @@ Tensors LibraryLayer::taken(const Tensors& inputs, Where where) {
       refuse(text(": its input ", described(input), " has ", input.rank(), input.rank() == 1 ? " axis" : " axes",
                   input.rank() == 1 && takes_.least == 2 ? ": it has no batch axis" : ""),
              text("it takes ", takes_.layout,
-                  input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : ""),
+                  input.rank() + 1 == takes_.least ? "; one sample is a batch of size 1: expand_dims(x, 0)" : "",
+                  input.rank() + 1 == takes_.least && *takes_.advice ? text("; ", takes_.advice) : ""),
              where);
     if (takes_.cast && is_floating(input.dtype()) && input.dtype() != compute_dtype())
       given.back() = cast(In(input, where), compute_dtype());
   }
   return given;
+}
+
+void note_probabilities(const ActivationFunction& activation, const Tensor& result, const CustomLayer& layer) {
+  if (activation.is(softmax))
+    OutputKinds::note(result, OutputKinds::Kind::probabilities, layer.description(), "softmax");
+  if (activation.is(sigmoid))
+    OutputKinds::note(result, OutputKinds::Kind::probabilities, layer.description(), "sigmoid");
+}
+
+void LibraryLayer::refuse_nothing(const Tensors& inputs, const Tensors& results, Where where) {
+  auto is_empty = [](const Tensor& t) {
+    for (int axis = 1; t.defined() && axis < t.rank(); ++axis)
+      if (size_always(t.dim(axis)) == "0") return true;
+    return false;
+  };
+  if (std::none_of(results.begin(), results.end(), is_empty) || std::any_of(inputs.begin(), inputs.end(), is_empty))
+    return;
+  refuse(text(": of its input ", described(inputs[0]), " nothing is left: ", described(results[0])),
+         "give it larger samples, or let it have a smaller window or stride, or .padding = \"same\"", where);
 }
 
 Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
@@ -58,6 +79,8 @@ Tensors LibraryLayer::call_many(const Tensors& inputs, const Context& context) {
     results = run_many(given, context);
   }
   if (finish_.activation.defined()) results[0] = finish_.activation(results[0], where);
+  note_probabilities(finish_.activation, results[0], *this);
+  refuse_nothing(given, results, where);
   if (!finish_.activity_regularizer.defined()) return results;
   for (const Tensor& y : results) {
     if (!y.defined()) continue;

@@ -19,6 +19,7 @@ struct Takes {
   int inputs = 1;           // as many tensors; 0: any number but none
   int checked = 8;          // so many of them have these axes; what comes after is the layer's to check
   bool cast = true;         // floating inputs to the type that the layer computes in
+  const char* advice = "";  // to those who gave one axis less
 };
 
 /// How a weight is made: what a layer's options say of it, under the names that it has there.
@@ -47,6 +48,9 @@ struct Finish {
   ActivationFunction activation = {};     // of the first result
   Regularizer activity_regularizer = {};  // of all of them, each divided by the number of samples
 };
+
+/// Where the activation gives probabilities, that is noted of the layer's result: see output_kind.h.
+void note_probabilities(const ActivationFunction& activation, const Tensor& result, const CustomLayer& layer);
 
 /// The line that called the layer whose call, or build, runs on this thread: where errors of make_weights are.
 Where calling_line();
@@ -81,6 +85,8 @@ class LibraryLayer : public CustomLayer {
   bool fits(const std::vector<int>& ranks) const;
   /// What the layer computes with: the inputs, checked and cast.
   Tensors taken(const Tensors& inputs, Where where);
+  /// UserError where sizes are known, there is something in the inputs, and nothing in a result.
+  void refuse_nothing(const Tensors& inputs, const Tensors& results, Where where);
   /// Throws what is wrong with a call; a layer that could not make its weights for it will make them at its next call.
   [[noreturn]] void refuse(const std::string& what, const std::string& fix, Where where);
   const Takes takes_;

@@ -54,6 +54,11 @@ class STET_API CustomLoss : public inside::Body {
   virtual Tensor call(const Tensor& y_true, const Tensor& y_pred) = 0;
   std::string description() const override;
 
+  /// What its predictions are meant to be, where a loss is of one kind or the other: a step that finds its last layer
+  /// to give the other kind says so.
+  enum class Takes : std::uint8_t { anything, logits, probabilities };
+  virtual Takes takes() const { return Takes::anything; }
+
   std::string name() const;
   const LossOptions& options() const { return options_; }
 

@@ -23,8 +23,9 @@ using PerSample = std::function<SampleValues(const Tensor& y_true, const Tensor&
 /// One of ours: errors in it name the line that called the loss, not a line of the library.
 class LibraryLoss : public CustomLoss {
  public:
-  LibraryLoss(PerSample per_sample, LossOptions options)
-      : CustomLoss(std::move(options)), per_sample_(std::move(per_sample)) {}
+  LibraryLoss(PerSample per_sample, LossOptions options, Takes takes)
+      : CustomLoss(std::move(options)), per_sample_(std::move(per_sample)), takes_(takes) {}
+  Takes takes() const override { return takes_; }
   Tensor call(const Tensor& y_true, const Tensor& y_pred) override { return per_sample_(y_true, y_pred, {}).values; }
   SampleValues call_at(const Tensor& y_true, const Tensor& y_pred, Where where) {
     return per_sample_(y_true, y_pred, where);
@@ -32,13 +33,17 @@ class LibraryLoss : public CustomLoss {
 
  private:
   const PerSample per_sample_;
+  const Takes takes_;
 };
 
 /// The body of a class: its function and its options, which have a reduction, a name (by default `name`) and a dtype.
 template <class Options>
 FromBody library_loss(const char* name, const Options& options, PerSample per_sample) {
   LossOptions common{options.reduction, options.name.empty() ? name : options.name, options.dtype};
-  return {std::make_shared<LibraryLoss>(std::move(per_sample), std::move(common))};
+  CustomLoss::Takes takes = CustomLoss::Takes::anything;
+  if constexpr (requires { options.from_logits; })
+    takes = options.from_logits ? CustomLoss::Takes::logits : CustomLoss::Takes::probabilities;
+  return {std::make_shared<LibraryLoss>(std::move(per_sample), std::move(common), takes)};
 }
 
 /// While it lives, a function of labels and predictions runs: both in one shape and in the type that is computed in

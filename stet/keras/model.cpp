@@ -1,6 +1,7 @@
 #include "stet/keras/model.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -9,6 +10,7 @@
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/metrics_reduction.h"
+#include "stet/keras/output_kind.h"
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
 
@@ -184,6 +186,11 @@ Tensors weights_by_output(const Batch& batch, const std::vector<CompiledOutput>&
   return weights;
 }
 
+/// On stderr; of a model that is compiled once, one warning.
+void tell_once(Training& training, const std::string& warning) {
+  if (!warning.empty() && !training.told_of_outputs.exchange(true)) std::fputs(warning.c_str(), stderr);
+}
+
 void check_labels(const Tensor& labels, const CompiledOutput& output, const char* needed_by, Where where) {
   if (labels.defined()) return;
   throw UserError(error_text(
@@ -240,6 +247,7 @@ Tensor CustomModel::compute_loss(const Batch& batch, const Tensors& y_pred) cons
     const CompiledOutput& output = outputs[i];
     if (!output.loss.defined()) continue;
     check_labels(labels[i], output, "the loss needs", where);
+    tell_once(*training_, OutputKinds::warning(output.loss, y_pred[i], where));
     Tensor one = output.loss(labels[i], y_pred[i], weights[i], where);
     if (output.mean_loss.defined()) tell(output.mean_loss, one);
     plus(output.loss_weight == 1 ? one : multiply(In(one, where), output.loss_weight));
@@ -323,6 +331,7 @@ void Model::compile(CompileOptions options, Where where) const {
   training.options = std::move(options);
   training.compiled_at = where;
   training.outputs = std::move(outputs);
+  training.told_of_outputs = false;
   // A model without a loss of its own reports what its steps compute.
   training.mean_loss = training.options.loss.defined() ? Metric(metrics::Mean("loss")) : Metric();
   training.train = training.test = training.predict = nullptr;

@@ -15,7 +15,12 @@ namespace stet::keras {
 /// How a layer runs its cell.
 struct Recurrence {
   const char* class_name;
-  Takes takes = {.least = 3, .most = 3, .layout = "[batch, steps, features]", .inputs = 0, .checked = 1};
+  Takes takes = {.least = 3,
+                 .most = 3,
+                 .layout = "[batch, steps, features]",
+                 .inputs = 0,
+                 .checked = 1,
+                 .advice = "a recurrent layer before it gives a sequence with .return_sequences = true"};
   /// Another cell like it; none: there is only the user's.
   std::function<RNNCell()> make_cell = {};
   bool return_sequences = false, return_state = false, go_backwards = false, stateful = false;

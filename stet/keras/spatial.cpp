@@ -18,7 +18,13 @@ const char* spatial_layout(int axes, bool channels_first) {
 }
 
 Takes takes_spatial(int axes, bool channels_first) {
-  return {.least = axes + 2, .most = axes + 2, .layout = spatial_layout(axes, channels_first)};
+  constexpr const char* advice[] = {"sequences of numbers get channels with keras::Reshape({steps, 1})",
+                                    "images without channels get them with keras::Reshape({height, width, 1})",
+                                    "volumes without channels get them with keras::Reshape({depth, height, width, 1})"};
+  return {.least = axes + 2,
+          .most = axes + 2,
+          .layout = spatial_layout(axes, channels_first),
+          .advice = channels_first ? "" : advice[axes - 1]};
 }
 
 bool is_channels_first(const char* layer, const std::string& data_format, Where where) {

@@ -18,6 +18,7 @@ struct Training {
   std::atomic<bool> stops = false;  // fit() is to end
   CompileOptions options = {.optimizer = {}};
   Where compiled_at = {};
+  std::atomic<bool> told_of_outputs = false;  // that they are not what a loss takes
   Metric mean_loss;
   std::vector<CompiledOutput> outputs;  // empty until it is known how many there are
   std::shared_ptr<Step> train, test, predict;
