@@ -434,7 +434,7 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
   OutputsOfCall outputs_of_call;
   LossesOfCall losses_of_call(layer);
   try {
-    Tensors results = losses_of_call.taken(scope(
+    Tensors results = scope(
         [&] {
           losses_of_call.restart();
           if (!layer.state().built.load(std::memory_order_acquire)) {
@@ -448,7 +448,8 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
                                        "return a tensor on every path"));
           return losses_of_call.with(given);
         },
-        where));
+        where);
+    results = losses_of_call.taken(std::move(results), where);
     outputs_of_call.add(layer, results[0].shape());
     layer.state().called.store(true, std::memory_order_release);
     bring_masks(layer, inputs, context, results);
@@ -542,6 +543,7 @@ std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std:
   InitScope outside;
   LayerFrame nobody;
   OnlyBuilding only_building;
+  LossesDropped no_losses;
   Outputs outer = std::exchange(outputs_of_thread(), {});
   struct Restored {
     Outputs& outer;
