@@ -5,7 +5,6 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/kept_tensors.h"
-#include "stet/core/trace.h"
 #include "stet/keras/layer_state.h"
 
 namespace stet::keras {
@@ -23,7 +22,7 @@ bool& drops() {
 
 }  // namespace
 
-LossesOfCall::LossesOfCall(const CustomLayer& layer) : layer_(layer), trace_(current_trace()), around_(innermost()) {
+LossesOfCall::LossesOfCall(const CustomLayer& layer) : layer_(layer), trace_(keeping_trace()), around_(innermost()) {
   innermost() = this;
 }
 LossesOfCall::~LossesOfCall() { innermost() = around_; }
