@@ -219,6 +219,33 @@ TEST_F(KerasWeightOptions, WhatALayerAddsAtEveryStepCounts) {
   EXPECT_EQ(traced.trace_count(), 1);
 }
 
+struct AddingCell : keras::CustomCell {
+  keras::Dense inner{2, {.activity_regularizer = L2(1)}};
+  STET_MEMBERS(inner)
+  std::vector<std::int64_t> state_size() const override { return {2}; }
+  keras::CellStep step(const Tensor& x, const keras::Tensors& states, const keras::Context&) override {
+    const Tensor h = inner(x) + states[0];
+    return {h, {h}};
+  }
+};
+
+TEST_F(KerasWeightOptions, WhatACellAddsAtEveryStepCounts) {
+  auto cell = keras::make<AddingCell>();
+  keras::RNN rnn{keras::RNNCell(std::static_pointer_cast<AddingCell>(cell.body()))};
+  const Tensor x = random::normal({4, 3, 2});
+  rnn(x);
+  const Tensor expected = sum(square(matmul(x, cell->inner.weights()[0].variable))) / 4;  // its bias is 0
+  ASSERT_EQ(rnn.losses().size(), 1u);
+  expect_close(rnn.losses()[0], expected, 1e-6, "eagerly");
+  Function traced = function("traced(x)", [&](Tensor given) {
+    rnn(given);
+    return rnn.losses().at(0);
+  });
+  expect_close(traced(x), expected, 1e-6, "traced");
+  EXPECT_EQ(traced(random::normal({2, 5, 2})).rank(), 0);
+  EXPECT_EQ(traced.trace_count(), 1);
+}
+
 TEST_F(KerasWeightOptions, SpectralNormalizationAddsWhatItsCallAdds) {
   keras::SpectralNormalization layer(keras::Dense(2, {.bias_initializer = "ones", .activity_regularizer = L2(1)}));
   const Tensor y = layer(ones({2, 3}));
