@@ -133,6 +133,7 @@ std::string segment_of(CustomLayer& layer, Where where) {
         text("hold it as a member of ", parent.class_name(),
              " and name it in STET_MEMBERS(…): only then are its "
              "weights trained and saved")));
+  note_parent(layer, parent);
   std::lock_guard lock(parent.state().guard);
   return parent.state().member_paths[layer.object_id()] = *search.found;
 }
@@ -240,6 +241,7 @@ class Collector : public MemberVisitor {
     }
     std::string outer = std::exchange(path_, path);
     const bool outer_trainable = std::exchange(trainable_, layer.trainable());
+    CustomLayer* const outer_holder = std::exchange(holder_, &layer);
     if (depth_ == 0) root_trainable_ = trainable_;
     ++depth_;
     for (const Weight& weight : own) add(weight);
@@ -247,13 +249,16 @@ class Collector : public MemberVisitor {
     --depth_;
     path_ = std::move(outer);
     trainable_ = outer_trainable;
+    holder_ = outer_holder;
   }
 
  private:
   void visit(const std::string& name, const Layer& layer) override {
     if (!layer.defined()) return;
     if (depth_ == 1) out_.layers.push_back(layer);
-    enter(static_cast<CustomLayer&>(*layer.body()), text(path_, "/", name));
+    auto& member = static_cast<CustomLayer&>(*layer.body());
+    note_parent(member, *holder_);
+    enter(member, text(path_, "/", name));
   }
   void visit(const std::string& name, const Variable& variable) override {
     if (variable.defined()) add({name, variable});
@@ -276,6 +281,7 @@ class Collector : public MemberVisitor {
   Inventory& out_;
   std::string path_;
   int depth_ = 0;
+  CustomLayer* holder_ = nullptr;
   bool trainable_ = true, root_trainable_ = true;
   std::map<std::uint64_t, std::size_t> number_of_;  // by the ids of Variables, that of the weight
 };
@@ -290,7 +296,11 @@ CustomLayer::CustomLayer(std::string name) : state_(std::make_shared<LayerState>
   state_->constructed.first = latest_variable_id();
 }
 CustomLayer::CustomLayer(CustomLayer&&) noexcept = default;
-CustomLayer::~CustomLayer() = default;
+CustomLayer::~CustomLayer() {
+  if (!state_) return;  // another took it over
+  std::lock_guard lock(state_->guard);
+  if (state_->body == this) state_->body = nullptr;
+}
 
 CallArguments::~CallArguments() = default;
 void CustomLayer::build(const Shape&) {}
@@ -629,6 +639,7 @@ Layer::Layer(FromBody from) : body_(std::move(from.body)) {
   // Not in the body's constructor, where the class is not known yet.
   if (layer.state().name.empty()) layer.state().name = next_name(layer.class_name());
   if (!std::exchange(layer.state().has_handle, true)) layer.state().constructed.last = latest_variable_id();
+  layer.state().body = &layer;
 }
 
 CustomLayer& Layer::layer_body(const char* asked, Where where) const {

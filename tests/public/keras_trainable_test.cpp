@@ -377,6 +377,31 @@ TEST_F(KerasTrainable, AFunctionThatTakesTheModelSeesThatItIsFrozen) {
   EXPECT_CONTAINS(told(), "argument 0 'm'  Sequential 'sequential' -> Sequential 'sequential'   it was changed");
 }
 
+TEST_F(KerasTrainable, AFunctionThatTakesTheModelSeesThatALayerInsideIsFrozen) {
+  keras::Sequential base{keras::Dense(4), keras::Dense(4)};
+  keras::Sequential model{keras::Input({3}), base, keras::Dense(2)};
+  Function count = function("count(m, x)", [](keras::Sequential m, Tensor x) {
+    return sum(x) * 0 + static_cast<double>(m.trainable_variables().size());
+  });
+  EXPECT_EQ(count(model, ones({1})).item<float>(), 6);
+  base.get_layer(1).set_trainable(false);
+  EXPECT_EQ(count(model, ones({1})).item<float>(), 4);
+  EXPECT_CONTAINS(told(), "argument 0 'm'  Sequential 'sequential_1' -> Sequential 'sequential_1'   it was changed");
+  base.get_layer(1).set_trainable(false);
+  EXPECT_EQ(count(model, ones({1})).item<float>(), 4);
+  EXPECT_EQ(count.trace_count(), 2) << "what was frozen already is no change";
+}
+
+TEST_F(KerasTrainable, ALayerOutlivesTheModelsThatHeldIt) {
+  keras::Dense dense(2);
+  for (int i = 0; i < 3; ++i) {
+    keras::Sequential model{keras::Input({3}), dense};
+    EXPECT_EQ(model.weights().size(), 2u);
+  }
+  dense.set_trainable(false);
+  EXPECT_EQ(dense.trainable_variables().size(), 0u);
+}
+
 // --- beside Keras
 
 void check_transfer(const std::string& name, const std::function<keras::Optimizer()>& optimizer) {
