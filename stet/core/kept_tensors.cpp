@@ -34,6 +34,8 @@ void keep_tensors(std::uint64_t owner, const std::vector<KeptTensor>& tensors) {
   for (const KeptTensor& one : tensors) all.push_back({trace, one});
 }
 
+const Trace* keeping_trace() { return current_trace(); }
+
 std::vector<KeptTensor> kept_tensors() {
   std::vector<KeptTensor> out;
   if (!this_thread_kept) return out;

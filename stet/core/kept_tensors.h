@@ -20,6 +20,8 @@ void keep_tensors(std::uint64_t owner, const std::vector<KeptTensor>& tensors);
 std::vector<KeptTensor> kept_tensors();
 
 class Trace;
+/// The one for whose length tensors are kept now; null: none runs.
+const Trace* keeping_trace();
 /// The trace's host code has ended.
 void forget_kept_of(const Trace& trace);
 

@@ -5,7 +5,7 @@
 
 namespace stet::keras {
 
-const std::vector<double>& History::operator[](const HistoryKey& key) const {
+const std::vector<double>& History::operator[](const HistoryKey& key) const& {
   auto found = values.find(key.name);
   if (found != values.end()) return found->second;
   std::vector<std::string> known;

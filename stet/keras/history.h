@@ -22,7 +22,9 @@ struct HistoryKey {
 class STET_API History {
  public:
   /// One value per epoch: history["loss"], history["val_accuracy"]. Another name is a UserError that lists them.
-  const std::vector<double>& operator[](const HistoryKey& key) const;
+  const std::vector<double>& operator[](const HistoryKey& key) const&;
+  /// Of one that ends with the line: for (double loss : model.fit(x, y)["loss"]) …
+  std::vector<double> operator[](const HistoryKey& key) const&& { return (*this)[key]; }
 
   std::map<std::string, std::vector<double>, std::less<>> values = {};
   std::vector<int> epochs = {};  // numbered from 0

@@ -133,6 +133,7 @@ std::string segment_of(CustomLayer& layer, Where where) {
         text("hold it as a member of ", parent.class_name(),
              " and name it in STET_MEMBERS(…): only then are its "
              "weights trained and saved")));
+  note_parent(layer, parent);
   std::lock_guard lock(parent.state().guard);
   return parent.state().member_paths[layer.object_id()] = *search.found;
 }
@@ -240,6 +241,7 @@ class Collector : public MemberVisitor {
     }
     std::string outer = std::exchange(path_, path);
     const bool outer_trainable = std::exchange(trainable_, layer.trainable());
+    CustomLayer* const outer_holder = std::exchange(holder_, &layer);
     if (depth_ == 0) root_trainable_ = trainable_;
     ++depth_;
     for (const Weight& weight : own) add(weight);
@@ -247,13 +249,16 @@ class Collector : public MemberVisitor {
     --depth_;
     path_ = std::move(outer);
     trainable_ = outer_trainable;
+    holder_ = outer_holder;
   }
 
  private:
   void visit(const std::string& name, const Layer& layer) override {
     if (!layer.defined()) return;
     if (depth_ == 1) out_.layers.push_back(layer);
-    enter(static_cast<CustomLayer&>(*layer.body()), text(path_, "/", name));
+    auto& member = static_cast<CustomLayer&>(*layer.body());
+    note_parent(member, *holder_);
+    enter(member, text(path_, "/", name));
   }
   void visit(const std::string& name, const Variable& variable) override {
     if (variable.defined()) add({name, variable});
@@ -276,6 +281,7 @@ class Collector : public MemberVisitor {
   Inventory& out_;
   std::string path_;
   int depth_ = 0;
+  CustomLayer* holder_ = nullptr;
   bool trainable_ = true, root_trainable_ = true;
   std::map<std::uint64_t, std::size_t> number_of_;  // by the ids of Variables, that of the weight
 };
@@ -290,7 +296,11 @@ CustomLayer::CustomLayer(std::string name) : state_(std::make_shared<LayerState>
   state_->constructed.first = latest_variable_id();
 }
 CustomLayer::CustomLayer(CustomLayer&&) noexcept = default;
-CustomLayer::~CustomLayer() = default;
+CustomLayer::~CustomLayer() {
+  if (!state_) return;  // another took it over
+  std::lock_guard lock(state_->guard);
+  if (state_->body == this) state_->body = nullptr;
+}
 
 CallArguments::~CallArguments() = default;
 void CustomLayer::build(const Shape&) {}
@@ -442,7 +452,7 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
   OutputsOfCall outputs_of_call;
   LossesOfCall losses_of_call(layer);
   try {
-    Tensors results = losses_of_call.taken(scope(
+    Tensors results = scope(
         [&] {
           losses_of_call.restart();
           if (!layer.state().built.load(std::memory_order_acquire)) {
@@ -456,7 +466,8 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
                                        "return a tensor on every path"));
           return losses_of_call.with(given);
         },
-        where));
+        where);
+    results = losses_of_call.taken(std::move(results), where);
     outputs_of_call.add(layer, results[0].shape());
     layer.state().called.store(true, std::memory_order_release);
     bring_masks(layer, inputs, context, results);
@@ -550,6 +561,7 @@ std::optional<std::vector<TensorSpec>> build_from(CustomLayer& layer, const std:
   InitScope outside;
   LayerFrame nobody;
   OnlyBuilding only_building;
+  LossesDropped no_losses;
   Outputs outer = std::exchange(outputs_of_thread(), {});
   struct Restored {
     Outputs& outer;
@@ -635,6 +647,7 @@ Layer::Layer(FromBody from) : body_(std::move(from.body)) {
   // Not in the body's constructor, where the class is not known yet.
   if (layer.state().name.empty()) layer.state().name = next_name(layer.class_name());
   if (!std::exchange(layer.state().has_handle, true)) layer.state().constructed.last = latest_variable_id();
+  layer.state().body = &layer;
 }
 
 CustomLayer& Layer::layer_body(const char* asked, Where where) const {

@@ -49,11 +49,17 @@ struct LayerState {
   std::atomic<bool> called = false;          // call() has, too: all weights are there
   std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
   std::atomic<bool> trainable = true;
+  CustomLayer* body = nullptr;                                 // while it lives, once it has a handle
+  std::map<std::uint64_t, std::weak_ptr<LayerState>> parents;  // by object ids: layers that were found to list it
 };
 
-/// Counts what was done to layers that have traces: freezing, adding.
+/// The layer will do something else from here on, and so will all that hold it: traces that take one of them as an
+/// argument do not serve any more.
+void note_layer_change(CustomLayer& layer);
+/// How often that was noted, of any layer.
 std::uint64_t layer_changes();
-void note_layer_change();
+/// The first is a member of the second.
+void note_parent(CustomLayer& layer, CustomLayer& parent);
 
 /// What Layer's call operators do.
 Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions& options, Where where);

@@ -7,6 +7,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/differentiate.h"
+#include "stet/keras/added_losses.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/spatial.h"
 
@@ -230,7 +231,10 @@ class SpectralNormalizationBody final : public LibraryLayer {
 
  private:
   void make_weights(const Shape& input) override {
-    layer(zeros(input, compute_dtype()), {.training = false}, calling_line());
+    {
+      LossesDropped no_losses;
+      layer(zeros(input, compute_dtype()), {.training = false}, calling_line());
+    }
     for (const Weight& one : layer.weights())
       if (one.path.ends_with("/kernel") || one.path.ends_with("/embeddings")) kernel_ = one.variable;
     if (!kernel_.defined())

@@ -8,6 +8,7 @@
 #include "stet/base/text.h"
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
+#include "stet/keras/added_losses.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/recurrent_body.h"
 #include "stet/ops/loops.h"
@@ -59,12 +60,18 @@ class Sequence {
         how_.return_sequences || !library_ || !library_->gives_state() || (mask.defined() && how_.zero_output_for_mask);
     Tensor output;
     if (stack) {
-      auto [last, outputs] = scan(
+      std::vector<LossesOfCall::Added> added;
+      auto [last, given] = scan(
           [&](Tensors state, Tensors now) {
+            // What the cell adds leaves the loop as results do.
+            LossesOfCall losses_of_turn(static_cast<CustomLayer&>(*cell_.body()));
             CellStep step = counted(state, now);
-            return std::pair(step.states, step.output);
+            added = losses_of_turn.added();
+            return std::pair(step.states, losses_of_turn.with({step.output}));
           },
           std::move(states), xs, options, context_.where);
+      for (std::size_t i = 0; i < added.size(); ++i) LossesOfCall::add({added[i].layer, sum(given[i + 1])});
+      const Tensor outputs = given[0];
       states = std::move(last);
       if (how_.return_sequences)
         output = swapped(how_.go_backwards ? reverse(outputs, 0) : outputs);

@@ -87,8 +87,7 @@ void Sequential::add(const Layer& layer, Where where) const {
     throw UserError(error_text(text("add: ", body.description(), " has been called already"), where,
                                "add all layers before the first call, or make another Sequential around it"));
   body.add(layer, where);
-  body.note_change();
-  note_layer_change();
+  note_layer_change(body);
   {
     std::lock_guard lock(body.state().guard);
     body.state().output.reset();

@@ -1,8 +1,10 @@
 // Which layers are trained: freezing, and what is told of it.
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "stet/base/text.h"
 #include "stet/keras/layer_state.h"
@@ -63,14 +65,43 @@ class FrozenMembers : public MemberVisitor {
 }  // namespace
 
 std::uint64_t layer_changes() { return changes_of_layers.load(std::memory_order_acquire); }
-void note_layer_change() { changes_of_layers.fetch_add(1, std::memory_order_acq_rel); }
+void note_layer_change(CustomLayer& layer) {
+  layer.note_change();
+  std::set<const LayerState*> seen{&layer.state()};
+  std::vector<std::shared_ptr<LayerState>> todo{layer.shared_state()};
+  while (!todo.empty()) {
+    std::vector<std::shared_ptr<LayerState>> parents;
+    {
+      std::lock_guard lock(todo.back()->guard);
+      for (const auto& [id, parent] : todo.back()->parents)
+        if (std::shared_ptr<LayerState> alive = parent.lock()) parents.push_back(std::move(alive));
+    }
+    todo.pop_back();
+    for (const std::shared_ptr<LayerState>& parent : parents) {
+      if (!seen.insert(parent.get()).second) continue;
+      {
+        std::lock_guard lock(parent->guard);
+        if (parent->body) parent->body->note_change();
+      }
+      todo.push_back(parent);
+    }
+  }
+  changes_of_layers.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void note_parent(CustomLayer& layer, CustomLayer& parent) {
+  std::lock_guard lock(layer.state().guard);
+  auto& parents = layer.state().parents;
+  if (parents.contains(parent.object_id())) return;
+  std::erase_if(parents, [](const auto& known) { return known.second.expired(); });
+  parents.emplace(parent.object_id(), parent.shared_state());
+}
 
 bool CustomLayer::trainable() const { return state_->trainable.load(std::memory_order_acquire); }
 void CustomLayer::set_trainable(bool trainable) {
   ForEachLayer([&](CustomLayer& layer) {
-    if (layer.state().trainable.exchange(trainable) != trainable) layer.note_change();
+    if (layer.state().trainable.exchange(trainable) != trainable) note_layer_change(layer);
   }).enter(*this);
-  note_layer_change();
 }
 
 std::vector<std::string> frozen_members(CustomLayer& layer) {

@@ -7,6 +7,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/added_losses.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/recurrent_body.h"
 #include "stet/ops/loops.h"
@@ -133,14 +134,19 @@ class TimeDistributedBody : public LibraryLayer {
     Tensors xs{swapped(x)};
     const Tensor mask = context.mask();
     if (mask.defined()) xs.push_back(swapped(mask));
-    Tensor out = map_fn(
+    std::vector<LossesOfCall::Added> added;
+    Tensors out = map_fn(
         [&](Tensors now) {
-          return with_mask(
-              layer_(now[0], {.training = context.training, .mask = now.size() > 1 ? now[1] : Tensor()}, context.where),
-              {});
+          // What the layer adds leaves the loop as results do.
+          LossesOfCall losses_of_turn(*this);
+          const Tensor y =
+              layer_(now[0], {.training = context.training, .mask = now.size() > 1 ? now[1] : Tensor()}, context.where);
+          added = losses_of_turn.added();
+          return losses_of_turn.with({with_mask(y, {})});
         },
         xs, {}, context.where);
-    return swapped(out);
+    for (std::size_t i = 0; i < added.size(); ++i) LossesOfCall::add({added[i].layer, sum(out[i + 1])});
+    return swapped(out[0]);
   }
 
  private:

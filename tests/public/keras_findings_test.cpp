@@ -137,6 +137,26 @@ TEST_F(KerasFindings, ALayerAddedBetweenFitsIsTrained) {
   EXPECT_EQ(model.train_function().trace_count(), 2);
 }
 
+TEST_F(KerasFindings, WhatAHistoryGivesOutlivesIt) {
+  keras::Sequential model{keras::Input({3}), keras::Dense(2)};
+  model.compile({.optimizer = keras::SGD(0.1), .loss = "mse"});
+  int epochs = 0;
+  for (double loss : model.fit(ones({4, 3}), full({4, 2}, 5), {.epochs = 3, .verbose = 0})["loss"]) {
+    EXPECT_GT(loss, 1e-3);
+    ++epochs;
+  }
+  EXPECT_EQ(epochs, 3);
+}
+
+TEST_F(KerasFindings, AFunctionThatTakesAModelSeesWhatWasAddedInsideIt) {
+  keras::Sequential inner{keras::Input({3}), keras::Activation([](Tensor x) { return x + 1; })};
+  keras::Sequential model{keras::Input({3}), inner};
+  Function run = function("run(m, x)", [](keras::Sequential m, Tensor x) { return m(x); });
+  EXPECT_EQ(run(model, zeros({1, 3})).to_vector<float>(), Floats(3, 1));
+  inner.add(keras::Activation([](Tensor x) { return x * 10; }));
+  EXPECT_EQ(run(model, zeros({1, 3})).to_vector<float>(), Floats(3, 10));
+}
+
 TEST_F(KerasFindings, AFunctionThatTakesTheModelSeesWhatWasAdded) {
   keras::Sequential model{keras::Input({3}), keras::Activation([](Tensor x) { return x + 1; })};
   Function run = function("run(m, x)", [](keras::Sequential m, Tensor x) { return m(x); });
