@@ -267,6 +267,11 @@ TEST_P(EveryLayer, HasTheGradientsOfEagerCallsInOneTrace) {
     for (const Tensor& y : layer.call_many(inputs)) total = total + sum(sin(cast(y, f32)));
     return tape.gradient(total, sources, {.unconnected = "zero"});
   };
+  const Tensors first = given(GetParam(), 0), result = layer.call_many(first);
+  const auto floating = [](const Tensor& x) { return is_floating(x.dtype()); };
+  if (std::ranges::none_of(result, floating) ||
+      (std::ranges::none_of(first, floating) && layer.trainable_variables().empty()))
+    GTEST_SKIP() << "nothing to differentiate";
   Function traced = function("gradients(inputs)", gradients);
   for (std::size_t round : {1, 3}) {
     const Tensors inputs = given(GetParam(), round), eager = gradients(inputs), got = traced(inputs);
