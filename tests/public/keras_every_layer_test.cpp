@@ -27,6 +27,7 @@ struct LayerRow {
   std::function<keras::Layer()> make;
   std::vector<std::string> inputs;
 };
+void PrintTo(const LayerRow& row, std::ostream* out) { *out << row.class_name; }
 
 /// A functional model with two branches.
 keras::Model branches() {
