@@ -2,7 +2,7 @@
 # generate.sh <build folder> [--check]: makes the parts of docs/ that come from commands. A block that follows a line
 #   <!-- made by: stet … -->
 # is replaced by what the command prints. `stet+` runs a stet built with the line of docs/one_op.md's example added to the
-# table of elementwise ops, in a copy of the tree. With --check nothing is written: pages that would change are named, and
+# table of elementwise ops, in a copy of the tree. docs/keras_names.md is made whole, by keras_names.py. With --check nothing is written: pages that would change are named, and
 # `stet+`, which takes a build of its own, is left alone.
 set -eu
 build=$(cd "$1" && pwd)
@@ -63,4 +63,5 @@ render() {
 }
 stale=0
 for page in one_op.md ops.md names.md; do render "$root/docs/$page"; done
+python3 "$root/docs/keras_names.py" "$root" "$build/generated" $check || stale=1
 exit $stale

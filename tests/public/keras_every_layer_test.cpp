@@ -1,0 +1,330 @@
+// Every layer of the library in every way that layers are used, one trace each: called in a traced function at five
+// sizes of the batch and of all lengths, in a functional model, by predict() and under a tape. Values are compared with
+// Keras's by the tests of the families; here everything is compared with the layer called eagerly.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "keras_values.h"
+#include "stet/stet.h"
+
+namespace stet {
+namespace {
+
+using keras::Tensors;
+
+/// A layer, and what it is called on: "f32[b,s,3]", with letters for sizes that vary; "i64[b,s]<7" has numbers below 7.
+struct LayerRow {
+  std::string class_name;
+  std::function<keras::Layer()> make;
+  std::vector<std::string> inputs;
+};
+void PrintTo(const LayerRow& row, std::ostream* out) { *out << row.class_name; }
+
+/// A functional model with two branches.
+keras::Model branches() {
+  keras::Input x({4});
+  keras::Dense shared(4);
+  return keras::Model(x, keras::Add()({shared(x), keras::Dense(4)(shared(shared(x)))}));
+}
+
+std::vector<keras::RNNCell> two_cells() { return {keras::GRUCell(3), keras::LSTMCell(2)}; }
+Tensor doubled(Tensor x) { return x * 2; }
+
+const std::string vectors = "f32[b,4]", sequences = "f32[b,s,3]", images = "f32[b,h,w,3]", volumes = "f32[b,h,w,s,2]";
+
+/// Classes that are no layers of their own: what others have in common, and the places that models begin with.
+const std::set<std::string> not_called = {"AttentionLayer", "RNNCell", "RecurrentLayer", "Input"};
+
+std::vector<LayerRow> rows() {
+#define LAYER(Class, arguments, ...)                                         \
+  {                                                                          \
+#Class, [] { return keras::Layer(keras::Class arguments); }, __VA_ARGS__ \
+  }
+  return {
+      // Dense and embeddings
+      LAYER(Dense, (3), {sequences}),
+      LAYER(EinsumDense, ("abc,cd->abd", {dyn, 5}, {.bias_axes = "d"}), {sequences}),
+      LAYER(Embedding, (7, 3, {.mask_zero = true}), {"i64[b,s]<7"}),
+      LAYER(Masking, (), {sequences}),
+      LAYER(Lambda, (doubled), {sequences}),
+      LAYER(Sequential, ({keras::Dense(5, {.activation = relu}), keras::Dense(2)}), {sequences}),
+      {"Model", [] { return keras::Layer(branches()); }, {vectors}},
+      // Activations
+      LAYER(Activation, ("gelu"), {sequences}),
+      LAYER(ReLU, ({.max_value = 0.5, .negative_slope = 0.1}), {sequences}),
+      LAYER(LeakyReLU, (), {sequences}),
+      LAYER(PReLU, ({.shared_axes = {1}}), {sequences}),
+      LAYER(ELU, (), {sequences}),
+      LAYER(Softmax, (), {sequences}),
+      // Convolutions
+      LAYER(Conv1D, (4, 3, {.padding = "causal"}), {sequences}),
+      LAYER(Conv2D, (4, 3, {.strides = 2, .padding = "same"}), {images}),
+      LAYER(Conv3D, (2, 2), {volumes}),
+      LAYER(DepthwiseConv1D, (3), {sequences}),
+      LAYER(DepthwiseConv2D, (3, {.padding = "same"}), {images}),
+      LAYER(SeparableConv1D, (4, 3), {sequences}),
+      LAYER(SeparableConv2D, (4, 3), {images}),
+      LAYER(Conv1DTranspose, (4, 3, {.strides = 2}), {sequences}),
+      LAYER(Conv2DTranspose, (2, 3, {.strides = 2, .padding = "same"}), {images}),
+      LAYER(Conv3DTranspose, (2, 2), {volumes}),
+      // Pools
+      LAYER(MaxPooling1D, (), {sequences}),
+      LAYER(MaxPooling2D, (3, {.strides = 2, .padding = "same"}), {images}),
+      LAYER(MaxPooling3D, (), {volumes}),
+      LAYER(AveragePooling1D, (2), {sequences}),
+      LAYER(AveragePooling2D, (3, {.strides = 2, .padding = "same"}), {images}),
+      LAYER(AveragePooling3D, (2), {volumes}),
+      LAYER(GlobalMaxPooling1D, (), {sequences}),
+      LAYER(GlobalMaxPooling2D, (), {images}),
+      LAYER(GlobalMaxPooling3D, (), {volumes}),
+      LAYER(GlobalAveragePooling1D, (), {sequences}),
+      LAYER(GlobalAveragePooling2D, (), {images}),
+      LAYER(GlobalAveragePooling3D, (), {volumes}),
+      // Normalisations
+      LAYER(BatchNormalization, (), {sequences}),
+      LAYER(LayerNormalization, (), {sequences}),
+      LAYER(GroupNormalization, (2), {"f32[b,s,4]"}),
+      LAYER(UnitNormalization, (), {sequences}),
+      LAYER(RMSNormalization, (), {sequences}),
+      LAYER(SpectralNormalization, (keras::Dense(3)), {sequences}),
+      // Merging
+      LAYER(Add, (), {sequences, sequences, "f32[b,1,3]"}),
+      LAYER(Subtract, (), {sequences, sequences}),
+      LAYER(Multiply, (), {sequences, sequences}),
+      LAYER(Average, (), {sequences, sequences}),
+      LAYER(Maximum, (), {sequences, sequences}),
+      LAYER(Minimum, (), {sequences, sequences}),
+      LAYER(Concatenate, (1), {sequences, "f32[b,t,3]"}),
+      LAYER(Dot, (2, {.normalize = true}), {sequences, "f32[b,t,3]"}),
+      // Shapes
+      LAYER(Flatten, (), {sequences}),
+      LAYER(Reshape, ({-1, 2}), {"f32[b,s,4]"}),
+      LAYER(Permute, ({2, 1}), {sequences}),
+      LAYER(RepeatVector, (3), {vectors}),
+      LAYER(UpSampling1D, (2), {sequences}),
+      LAYER(UpSampling2D, (2, {.interpolation = "bilinear"}), {images}),
+      LAYER(UpSampling3D, (2), {volumes}),
+      LAYER(ZeroPadding1D, (2), {sequences}),
+      LAYER(ZeroPadding2D, ({{1, 0}, {2, 3}}), {images}),
+      LAYER(ZeroPadding3D, (1), {volumes}),
+      LAYER(Cropping1D, (1), {sequences}),
+      LAYER(Cropping2D, ({{1, 0}, {2, 1}}), {images}),
+      LAYER(Cropping3D, (1), {volumes}),
+      // Preprocessing
+      LAYER(Resizing, (5, 4), {images}),
+      LAYER(CenterCrop, (4, 3), {images}),
+      LAYER(Rescaling, (1 / 255.0, -0.5), {images}),
+      LAYER(Normalization, (-1, {.mean = tensor({1.f, 2.f, 3.f}), .variance = tensor({1.f, 4.f, 9.f})}), {sequences}),
+      // Noise and augmentation
+      LAYER(Dropout, (0.5), {sequences}),
+      LAYER(SpatialDropout1D, (0.5), {sequences}),
+      LAYER(SpatialDropout2D, (0.5), {images}),
+      LAYER(SpatialDropout3D, (0.5), {volumes}),
+      LAYER(GaussianNoise, (0.5), {sequences}),
+      LAYER(GaussianDropout, (0.5), {sequences}),
+      LAYER(AlphaDropout, (0.5), {sequences}),
+      LAYER(RandomFlip, (), {images}),
+      LAYER(RandomContrast, (0.5), {images}),
+      LAYER(RandomBrightness, (0.5), {images}),
+      // Sequences
+      LAYER(SimpleRNN, (4, {.return_sequences = true}), {sequences}),
+      LAYER(LSTM, (4), {sequences}),
+      LAYER(GRU, (4, {.return_sequences = true, .go_backwards = true}), {sequences}),
+      LAYER(RNN, (two_cells()), {sequences}),
+      LAYER(Bidirectional, (keras::GRU(3)), {sequences}),
+      LAYER(TimeDistributed, (keras::Dense(2)), {"f32[b,s,3,2]"}),
+      LAYER(ConvLSTM1D, (2, 3), {"f32[b,s,6,2]"}),
+      LAYER(ConvLSTM2D, (2, 2), {"f32[b,s,4,5,2]"}),
+      LAYER(SimpleRNNCell, (3), {vectors, "f32[b,3]"}),
+      LAYER(LSTMCell, (3), {vectors, "f32[b,3]", "f32[b,3]"}),
+      LAYER(GRUCell, (3), {vectors, "f32[b,3]"}),
+      LAYER(StackedRNNCells, (two_cells()), {vectors, "f32[b,3]", "f32[b,2]", "f32[b,2]"}),
+      // Attention
+      LAYER(MultiHeadAttention, (2, 3), {"f32[b,s,4]", "f32[b,t,4]"}),
+      LAYER(GroupQueryAttention, (3, 4, 2), {"f32[b,s,4]", "f32[b,t,4]"}),
+      LAYER(Attention, (), {"f32[b,s,4]", "f32[b,t,4]"}),
+      LAYER(AdditiveAttention, (), {"f32[b,s,4]", "f32[b,t,4]"}),
+  };
+#undef LAYER
+}
+
+/// What the letters stand for in round 0 to 4.
+const std::map<char, std::vector<std::int64_t>> sizes_of = {{'b', {2, 3, 1, 5, 4}},
+                                                            {'s', {7, 9, 6, 4, 11}},
+                                                            {'t', {5, 6, 8, 7, 3}},
+                                                            {'h', {6, 9, 7, 8, 5}},
+                                                            {'w', {8, 5, 9, 6, 7}}};
+
+struct Described {
+  DType dtype = f32;
+  std::vector<std::string> sizes;
+  std::int64_t below = 0;
+};
+Described described(const std::string& text) {
+  Described out;
+  std::smatch part;
+  EXPECT_TRUE(std::regex_match(text, part, std::regex(R"((f32|i64)\[([^\]]*)\](?:<(\d+))?)"))) << text;
+  out.dtype = part[1] == "i64" ? i64 : f32;
+  std::istringstream words(part[2]);
+  for (std::string word; std::getline(words, word, ',');) out.sizes.push_back(word);
+  if (part[3].matched) out.below = std::stoll(part[3]);
+  return out;
+}
+
+Tensors given(const LayerRow& row, std::size_t round) {
+  Tensors out;
+  for (const std::string& text : row.inputs) {
+    const Described what = described(text);
+    std::vector<Dim> shape;
+    for (const std::string& size : what.sizes)
+      shape.push_back(std::isdigit(size[0]) ? std::stoll(size) : sizes_of.at(size[0])[round]);
+    Tensor number = reshape(arange(Shape(shape).element_count()), shape) * 7 + 3 * static_cast<int>(out.size() + round);
+    out.push_back(what.below ? cast(number % what.below, what.dtype) : cast(sin(cast(number, f32)), what.dtype));
+  }
+  return out;
+}
+
+std::vector<keras::KerasTensor> places(const LayerRow& row) {
+  std::vector<keras::KerasTensor> out;
+  for (const std::string& text : row.inputs) {
+    const Described what = described(text);
+    std::vector<DimSpec> sample;
+    for (std::size_t i = 1; i < what.sizes.size(); ++i)
+      sample.push_back(std::isdigit(what.sizes[i][0]) ? DimSpec(std::stoll(what.sizes[i])) : dyn(what.sizes[i]));
+    out.push_back(keras::Input(ShapeSpec(sample), {.dtype = what.dtype}));
+  }
+  return out;
+}
+
+void expect_same(const Tensors& got, const Tensors& expected, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].dtype(), expected[i].dtype()) << what;
+    ASSERT_NO_FATAL_FAILURE(expect_close(got[i], expected[i], 2e-6, what));
+  }
+}
+
+class EveryLayer : public ::testing::TestWithParam<LayerRow> {
+ protected:
+  void SetUp() override {
+    random::seed(5);
+    keras::clear_session();
+    layer = GetParam().make();
+    layer.call_many(given(GetParam(), 0));  // builds it
+  }
+  std::string round_name(std::size_t round) const { return "round " + std::to_string(round); }
+  keras::Layer layer;
+};
+
+TEST_P(EveryLayer, IsTracedOnceForAllSizes) {
+  Function traced = function("traced(inputs)", [&](std::vector<Tensor> inputs) { return layer.call_many(inputs); });
+  for (std::size_t round = 0; round < 5; ++round) {
+    const Tensors inputs = given(GetParam(), round);
+    ASSERT_NO_FATAL_FAILURE(expect_same(traced(inputs), layer.call_many(inputs), round_name(round)));
+  }
+  EXPECT_EQ(traced.trace_count(), 1) << traced.explain();
+  // In training layers draw, and change weights: that it is one trace, and what comes out is finite.
+  Function training = function("training(inputs)",
+                               [&](std::vector<Tensor> inputs) { return layer.call_many(inputs, {.training = true}); });
+  for (std::size_t round = 0; round < 5; ++round)
+    for (const Tensor& y : training(given(GetParam(), round)))
+      EXPECT_TRUE(all(isfinite(cast(y, f32))).item<bool>()) << round_name(round);
+  EXPECT_EQ(training.trace_count(), 1) << training.explain();
+}
+
+TEST_P(EveryLayer, IsPartOfAModelThatPredicts) {
+  const std::vector<keras::KerasTensor> inputs = places(GetParam());
+  keras::Model model(inputs, layer.call_many(inputs));
+  for (std::size_t round = 0; round < 5; ++round) {
+    const Tensors some = given(GetParam(), round), eager = layer.call_many(some);
+    ASSERT_NO_FATAL_FAILURE(expect_same(model.call_many(some), eager, round_name(round)));
+    if (some.size() > 1 || eager.size() > 1) continue;  // predict() takes and gives one tensor
+    // Batches of two samples, and one with a single sample for odd numbers.
+    ASSERT_NO_FATAL_FAILURE(expect_same({model.predict(some[0], {.batch_size = 2})}, eager, "predict"));
+    EXPECT_EQ(model.predict_function().trace_count(), 1) << model.predict_function().explain();
+  }
+}
+
+TEST_P(EveryLayer, HasTheGradientsOfEagerCallsInOneTrace) {
+  auto gradients = [&](const std::vector<Tensor>& inputs) {
+    GradientTape tape;
+    std::vector<GradientTape::Source> sources;
+    for (const Tensor& x : inputs)
+      if (is_floating(x.dtype())) {
+        tape.watch(x);
+        sources.emplace_back(x);
+      }
+    for (const Variable& weight : layer.trainable_variables()) sources.emplace_back(weight);
+    Tensor total = zeros({});
+    for (const Tensor& y : layer.call_many(inputs)) total = total + sum(sin(cast(y, f32)));
+    return tape.gradient(total, sources, {.unconnected = "zero"});
+  };
+  const Tensors first = given(GetParam(), 0), result = layer.call_many(first);
+  const auto floating = [](const Tensor& x) { return is_floating(x.dtype()); };
+  if (std::ranges::none_of(result, floating) ||
+      (std::ranges::none_of(first, floating) && layer.trainable_variables().empty()))
+    GTEST_SKIP() << "nothing to differentiate";
+  Function traced = function("gradients(inputs)", gradients);
+  for (std::size_t round : {1, 3}) {
+    const Tensors inputs = given(GetParam(), round), eager = gradients(inputs), got = traced(inputs);
+    ASSERT_EQ(got.size(), eager.size());
+    double largest = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NO_FATAL_FAILURE(expect_close(got[i], eager[i], 1e-5, round_name(round)));
+      largest = std::max(largest, static_cast<double>(max(abs(got[i])).item<float>()));
+    }
+    EXPECT_GT(largest, 1e-3) << "nothing has a slope";
+  }
+  EXPECT_EQ(traced.trace_count(), 1) << traced.explain();
+}
+
+INSTANTIATE_TEST_SUITE_P(Keras, EveryLayer, ::testing::ValuesIn(rows()),
+                         [](const auto& row) { return row.param.class_name; });
+
+/// What the headers declare: the classes that are Layers, by the names of their bases.
+std::set<std::string> layers_in_headers() {
+  std::filesystem::path folder = std::filesystem::path(__FILE__).parent_path() / "../../stet/keras";
+  if (!std::filesystem::exists(folder)) folder = "stet/keras";
+  std::map<std::string, std::string> base_of;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    const std::regex declaration(R"(class\s+STET_API\s+(\w+)\s*:\s*public\s+(\w+))");
+    for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at)
+      base_of[(*at)[1]] = (*at)[2];
+  }
+  std::set<std::string> out;
+  for (const auto& [name, base] : base_of)
+    for (std::string above = base; !above.empty(); above = base_of.contains(above) ? base_of[above] : "")
+      if (above == "Layer") out.insert(name);
+  return out;
+}
+
+TEST(EveryLayerTable, HasAllLayersOfTheHeaders) {
+  const std::set<std::string> declared = layers_in_headers();
+  ASSERT_GT(declared.size(), 90u) << "the headers were not found";
+  std::set<std::string> in_table = not_called;
+  for (const LayerRow& row : rows()) {
+    EXPECT_TRUE(in_table.insert(row.class_name).second) << row.class_name << " is there twice";
+    const keras::Layer made = row.make();
+    const std::string shown = dynamic_cast<const keras::CustomLayer&>(*made.body()).class_name();
+    EXPECT_TRUE(shown == row.class_name || row.class_name == "Model") << row.class_name << " makes a " << shown;
+  }
+  for (const std::string& name : declared)
+    EXPECT_TRUE(in_table.contains(name)) << "stet/keras has the layer " << name << ", which rows() does not have";
+  for (const std::string& name : in_table)
+    EXPECT_TRUE(declared.contains(name)) << "rows() has " << name << ", which stet/keras does not have";
+}
+
+}  // namespace
+}  // namespace stet
