@@ -563,6 +563,7 @@ class StructureCollector : public MemberVisitor {
     if (!is_new) return;
     Structure::Holder* outer = std::exchange(holder_, &place->second);
     holder_->built = layer.state().built.load(std::memory_order_acquire);
+    holder_->parts.push_back({"changes", layer.identity(), false});  // of a table, by adapt()
     {
       std::lock_guard lock(layer.state().guard);
       for (const Weight& weight : layer.state().weights) visit(weight.path, weight.variable);
