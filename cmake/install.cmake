@@ -14,18 +14,20 @@ set(STET_PUBLIC_HEADERS
     stet/data/idx.h stet/data/element.h stet/data/dataset.h
     stet/keras/activation.h stet/keras/activation_layers.h stet/keras/attention.h stet/keras/augmentation.h
     stet/keras/by_output.h
-    stet/keras/callback.h stet/keras/cells.h stet/keras/constraint.h stet/keras/conv_lstm.h stet/keras/convolution.h
-    stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h stet/keras/einsum_dense.h stet/keras/embedding.h
-    stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h stet/keras/initializer.h
+    stet/keras/callback.h stet/keras/categories.h stet/keras/cells.h stet/keras/constraint.h stet/keras/conv_lstm.h
+    stet/keras/convolution.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h stet/keras/einsum_dense.h
+    stet/keras/embedding.h stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h stet/keras/initializer.h
     stet/keras/initializers.h stet/keras/input.h stet/keras/keras.h stet/keras/lambda.h stet/keras/layer.h
-    stet/keras/loss.h stet/keras/losses.h stet/keras/losses_hinge.h stet/keras/losses_probabilistic.h
-    stet/keras/losses_regression.h stet/keras/losses_similarity.h stet/keras/members.h stet/keras/merging.h
-    stet/keras/metric.h stet/keras/metrics.h stet/keras/metrics_accuracy.h stet/keras/metrics_confusion.h
-    stet/keras/metrics_f_score.h stet/keras/metrics_iou.h stet/keras/metrics_probabilistic.h
-    stet/keras/metrics_reduction.h stet/keras/metrics_regression.h stet/keras/model.h stet/keras/noise.h
-    stet/keras/normalization.h stet/keras/optimizer.h stet/keras/optimizers.h stet/keras/policy.h stet/keras/pooling.h
-    stet/keras/preprocessing.h stet/keras/recurrent.h stet/keras/regularizer.h stet/keras/reshaping.h
-    stet/keras/schedule.h stet/keras/sequential.h stet/keras/window_sizes.h stet/keras/wrappers.h)
+    stet/keras/lookup.h stet/keras/loss.h stet/keras/losses.h stet/keras/losses_hinge.h
+    stet/keras/losses_probabilistic.h stet/keras/losses_regression.h stet/keras/losses_similarity.h
+    stet/keras/members.h stet/keras/merging.h stet/keras/metric.h stet/keras/metrics.h stet/keras/metrics_accuracy.h
+    stet/keras/metrics_confusion.h stet/keras/metrics_f_score.h stet/keras/metrics_iou.h
+    stet/keras/metrics_probabilistic.h stet/keras/metrics_reduction.h stet/keras/metrics_regression.h
+    stet/keras/model.h stet/keras/noise.h stet/keras/normalization.h stet/keras/optimizer.h stet/keras/optimizers.h
+    stet/keras/policy.h stet/keras/pooling.h stet/keras/preprocessing.h stet/keras/random_images.h
+    stet/keras/recurrent.h stet/keras/regularizer.h stet/keras/reshaping.h stet/keras/schedule.h
+    stet/keras/sequential.h stet/keras/strings.h stet/keras/text_vectorization.h stet/keras/window_sizes.h
+    stet/keras/wrappers.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH folder)

@@ -6,6 +6,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/dim_host.h"
+#include "stet/keras/cropped_images.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/spatial.h"
 
@@ -29,14 +30,6 @@ Layer image_layer(const char* layer, const Options& options, std::function<Tenso
                       .takes = {.least = 3, .most = 4, .layout = spatial_layout(2, first)},
                       .call = run,
                       .policy = options.dtype});
-}
-
-/// The largest part of the images in their middle that has the target's shape.
-Tensor cropped_to_shape(const Tensor& x, std::int64_t height, std::int64_t width) {
-  const Dim high = x.dim(1), wide = x.dim(2);
-  const Dim rows = larger_of(smaller_of(high, wide * height / width), 1);
-  const Dim columns = larger_of(smaller_of(wide, high * width / height), 1);
-  return slice(x, {0, (high - rows) / 2, (wide - columns) / 2, 0}, {x.dim(0), rows, columns, x.dim(3)});
 }
 
 /// With as much on two sides that they have the target's shape.
@@ -118,6 +111,13 @@ class NormalizationBody final : public LibraryLayer {
 };
 
 }  // namespace
+
+Tensor cropped_to_shape(const Tensor& x, std::int64_t height, std::int64_t width) {
+  const Dim high = x.dim(1), wide = x.dim(2);
+  const Dim rows = larger_of(smaller_of(high, wide * height / width), 1);
+  const Dim columns = larger_of(smaller_of(wide, high * width / height), 1);
+  return slice(x, {0, (high - rows) / 2, (wide - columns) / 2, 0}, {x.dim(0), rows, columns, x.dim(3)});
+}
 
 Resizing::Resizing(std::int64_t height, std::int64_t width, ResizingOptions options, Where where) {
   require_at_least("Resizing", "height", height, 1, where);
