@@ -55,7 +55,8 @@ struct Gan : keras::CustomModel {
       GradientTape tape;
       Tensor made = generator(random::normal({count, latent}), {.training = true});
       Tensor loss = (loss_fn(yes, discriminator(real, {.training = true})) +
-                     loss_fn(no, discriminator(made, {.training = true}))) / 2;
+                     loss_fn(no, discriminator(made, {.training = true}))) /
+                    2;
       std::vector<Variable> variables = discriminator.trainable_variables();
       optimizer().apply_gradients(tape.gradient(loss, variables), variables);
       d_loss.update_state(loss);

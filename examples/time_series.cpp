@@ -77,10 +77,11 @@ int run(int epochs, int seed) {
   model.compile({.optimizer = keras::Adam(1e-2), .loss = keras::losses::Huber(), .metrics = {"mae"}});
   keras::EarlyStopping stop({.patience = 3, .restore_best_weights = true});
   keras::ReduceLROnPlateau slower({.factor = 0.3, .patience = 1});
-  model.fit(x, y, {.batch_size = 64,
-                   .epochs = epochs,
-                   .callbacks = {stop, slower},
-                   .validation_data = {validation_x, validation_y}});
+  model.fit(x, y,
+            {.batch_size = 64,
+             .epochs = epochs,
+             .callbacks = {stop, slower},
+             .validation_data = {validation_x, validation_y}});
 
   Tensor forecast = model.predict(test_x, {.batch_size = 256});
   Tensor as_now = broadcast_to(test_x[{Range{}, -1}], test_y.shape());

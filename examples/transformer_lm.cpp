@@ -1,7 +1,7 @@
 // A language model of characters: a small transformer reads the licences that every Debian system has, and then writes
 // on from a beginning. One trace of the training step; one trace of sampling, for every length of the text so far.
 //
-//   transformer_lm [--steps 250] [--seed 1] [--folder /usr/share/common-licenses]
+//   transformer_lm [--steps 1000] [--seed 1] [--folder /usr/share/common-licenses]
 #include <stet/stet.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,8 @@ struct TransformerBlock : keras::CustomLayer {
   }
 };
 
-/// All texts of a folder, one after the other, in the order of their names.
+/// All texts of a folder, one after the other, in the order of their names, with one blank for any that follow each
+/// other: margins and line ends are not what is to be learned.
 std::string read_folder(const std::string& folder) {
   std::vector<std::filesystem::path> files;
   if (std::filesystem::is_directory(folder))
@@ -53,7 +53,7 @@ std::string read_folder(const std::string& folder) {
   std::string text;
   for (const auto& file : files) {
     std::ifstream stream(file);
-    text.append(std::istreambuf_iterator<char>(stream), {});
+    for (std::string word; stream >> word;) text += word + " ";
   }
   return text;
 }
@@ -68,7 +68,8 @@ struct Alphabet {
   int size() const { return static_cast<int>(characters.size()); }
   Tensor encode(const std::string& text) const {
     std::vector<std::int64_t> tokens;
-    for (char c : text) tokens.push_back(std::lower_bound(characters.begin(), characters.end(), c) - characters.begin());
+    for (char c : text)
+      tokens.push_back(std::lower_bound(characters.begin(), characters.end(), c) - characters.begin());
     return tensor(tokens);
   }
   std::string decode(const Tensor& tokens) const {
@@ -86,9 +87,7 @@ float unigram_entropy(const Tensor& training, const Tensor& held_out, int charac
 
 /// The same with the character before: how often one follows another.
 float bigram_entropy(const Tensor& training, const Tensor& held_out, int characters) {
-  auto pairs = [&](const Tensor& text) {
-    return text[Range{.end = -1}] * characters + text[Range{.begin = 1}];
-  };
+  auto pairs = [&](const Tensor& text) { return text[Range{.end = -1}] * characters + text[Range{.begin = 1}]; };
   Tensor counts = reshape(bincount(pairs(training), characters * characters), {characters, characters}) + 0.1f;
   Tensor frequency = counts / sum(counts, 1, {.keepdims = true});
   return -mean(gather(log(ravel(frequency)), pairs(held_out))).item<float>();
@@ -124,17 +123,17 @@ int run(const std::string& folder, int steps, int seed) {
   std::printf("nats per character of those who know single characters: %.3f, pairs: %.3f\n", unigram, bigram);
 
   random::seed(seed);
-  keras::Sequential model{keras::Input({dyn}, {.dtype = i64}), TokenAndPosition(alphabet.size()), TransformerBlock(),
-                          TransformerBlock(), keras::LayerNormalization(), keras::Dense(alphabet.size())};
+  keras::Sequential model{
+      keras::Input({dyn}, {.dtype = i64}), TokenAndPosition(alphabet.size()), TransformerBlock(), TransformerBlock(),
+      keras::LayerNormalization(),         keras::Dense(alphabet.size())};
   model.compile({.optimizer = keras::Adam(keras::schedules::CosineDecay(3e-3, steps, {.alpha = 0.1})),
                  .loss = keras::losses::SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"}});
   model.summary();
   int epochs = std::min(steps, 5);
-  keras::History history =
-      model.fit(windows(training, 3, 32, true), {.epochs = epochs,
-                                                 .validation_data = windows(held_out, context, 32, false),
-                                                 .steps_per_epoch = steps / epochs});
+  keras::History history = model.fit(
+      windows(training, 3, 8, true),
+      {.epochs = epochs, .validation_data = windows(held_out, context, 32, false), .steps_per_epoch = steps / epochs});
 
   // What is said at a place must not depend on what comes after it.
   Tensor one = held_out[range(0, context)], other = at(one, context - 1).set((one[-1] + 1) % alphabet.size());
@@ -146,8 +145,9 @@ int run(const std::string& folder, int steps, int seed) {
     Tensor logits = model(text)[{Range{}, -1}];
     return random::categorical(logits / temperature);
   });
+  const std::string beginning = "The licen";
   for (double temperature : {0.5, 1.0}) {
-    Tensor written = expand_dims(alphabet.encode("The licen"), 0);
+    Tensor written = expand_dims(alphabet.encode(beginning), 0);
     while (written.dim(1) < 200) {
       Tensor seen = written[{Range{}, Range{.begin = -context}}];
       written = concat({written, expand_dims(next(seen, temperature), 1)}, 1);
@@ -157,11 +157,12 @@ int run(const std::string& folder, int steps, int seed) {
 
   double loss = history["val_loss"].back();
   int train_traces = model.train_function().trace_count(), next_traces = next.trace_count();
-  std::printf("---\nnats per character of held-out text: %.3f (%.2f bits), %.3f by frequencies\n", loss,
-              loss / std::log(2.0), unigram);
-  std::printf("traces of train_step: %d, of next, for %d lengths: %d\n", train_traces, context - 8, next_traces);
-  bool good = loss < unigram - 0.5 && causal && train_traces == 1 && next_traces == 1;
-  std::printf("%s: at least half a nat below the frequencies, no look ahead, one trace each\n",
+  std::printf("---\nnats per character of held-out text: %.3f (%.2f bits); %.3f by frequencies, %.3f by pairs\n", loss,
+              loss / std::log(2.0), unigram, bigram);
+  std::printf("traces of train_step: %d, of next, for %d lengths: %d\n", train_traces,
+              context - static_cast<int>(beginning.size()) + 1, next_traces);
+  bool good = loss < unigram - 1 && loss < bigram && causal && train_traces == 1 && next_traces == 1;
+  std::printf("%s: a nat below single characters and below pairs, no look ahead, one trace each\n",
               good ? "as it should be" : "something is wrong, expected");
   return good ? 0 : 1;
 }
@@ -169,7 +170,7 @@ int run(const std::string& folder, int steps, int seed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int steps = 250, seed = 1;
+  int steps = 1000, seed = 1;
   std::string folder = "/usr/share/common-licenses";
   try {
     for (int i = 1; i < argc; i += 2) {

@@ -38,11 +38,11 @@ keras::Model make_encoder() {
 
 /// [batch, latent] -> logits of the pixels, [batch, 28, 28, 1].
 keras::Model make_decoder() {
-  return keras::Sequential({keras::Input({latent}), keras::Dense(7 * 7 * 32, {.activation = relu}),
-                            keras::Reshape({7, 7, 32}),
-                            keras::Conv2DTranspose(16, 3, {.strides = 2, .padding = "same", .activation = relu}),
-                            keras::Conv2DTranspose(1, 3, {.strides = 2, .padding = "same"})},
-                           {.name = "decoder"});
+  return keras::Sequential(
+      {keras::Input({latent}), keras::Dense(7 * 7 * 32, {.activation = relu}), keras::Reshape({7, 7, 32}),
+       keras::Conv2DTranspose(16, 3, {.strides = 2, .padding = "same", .activation = relu}),
+       keras::Conv2DTranspose(1, 3, {.strides = 2, .padding = "same"})},
+      {.name = "decoder"});
 }
 
 /// -log p(image) for each image, pixels being independent, bright with the probability sigmoid(logits).
@@ -71,9 +71,8 @@ struct Vae : keras::CustomModel {
     return loss;
   }
   keras::Logs results() {
-    return {{"loss", total.result()},
-            {"reconstruction_loss", reconstruction.result()},
-            {"kl_loss", divergence.result()}};
+    return {
+        {"loss", total.result()}, {"reconstruction_loss", reconstruction.result()}, {"kl_loss", divergence.result()}};
   }
 
   keras::Logs train_step(const keras::Batch& batch) override {
@@ -126,8 +125,8 @@ int run(const std::string& folder, int epochs, int count, int seed) {
 
   double first = history["val_loss"].front(), last = history["val_loss"].back(), kl = history["val_kl_loss"].back();
   int traces = vae.train_function().trace_count();
-  std::printf("nats per image of the test: %.1f after the first epoch, %.1f after %d; %.1f without a code\n", first, last,
-              epochs, without_code);
+  std::printf("nats per image of the test: %.1f after the first epoch, %.1f after %d; %.1f without a code\n", first,
+              last, epochs, without_code);
   std::printf("of these for the code: %.1f; traces of train_step: %d, of test_step: %d\n", kl, traces,
               vae.test_function().trace_count());
   bool good = traces == 1 && (last < first || epochs == 1) && last < 0.8 * without_code && kl > 1;
