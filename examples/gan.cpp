@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 
 using namespace stet;
@@ -134,10 +135,15 @@ int main(int argc, char** argv) {
       else if (name == "--seed")
         seed = std::stoi(value);
       else
-        throw std::invalid_argument("usage: gan [--epochs n] [--seed n]");
+        throw std::invalid_argument(name);
     }
+  } catch (const std::logic_error&) {  // of std::stoi, too
+    std::cerr << "usage: gan [--epochs n] [--seed n]\n";
+    return 2;
+  }
+  try {
     return run(epochs, seed);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
   }

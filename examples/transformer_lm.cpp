@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -182,10 +183,15 @@ int main(int argc, char** argv) {
       else if (name == "--folder")
         folder = value;
       else
-        throw std::invalid_argument("usage: transformer_lm [--steps n] [--seed n] [--folder path]");
+        throw std::invalid_argument(name);
     }
+  } catch (const std::logic_error&) {  // of std::stoi, too
+    std::cerr << "usage: transformer_lm [--steps n] [--seed n] [--folder path]\n";
+    return 2;
+  }
+  try {
     return run(folder, steps, seed);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ keras::Model make_encoder() {
   x = keras::Dense(64, {.activation = relu})(keras::Flatten()(x));
   keras::KerasTensor z_mean = keras::Dense(latent, {.name = "z_mean"})(x);
   keras::KerasTensor z_log_var = keras::Dense(latent, {.name = "z_log_var"})(x);
-  keras::Layer sampling = Sampling{};
-  return keras::Model({image}, {z_mean, z_log_var, sampling({z_mean, z_log_var})}, {.name = "encoder"});
+  keras::KerasTensor z = keras::make<Sampling>()({z_mean, z_log_var});
+  return keras::Model({image}, {z_mean, z_log_var, z}, {.name = "encoder"});
 }
 
 /// [batch, latent] -> logits of the pixels, [batch, 28, 28, 1].
@@ -152,10 +153,15 @@ int main(int argc, char** argv) {
       else if (name == "--folder")
         folder = value;
       else
-        throw std::invalid_argument("usage: vae [--epochs n] [--images n] [--seed n] [--folder path]");
+        throw std::invalid_argument(name);
     }
+  } catch (const std::logic_error&) {  // of std::stoi, too
+    std::cerr << "usage: vae [--epochs n] [--images n] [--seed n] [--folder path]\n";
+    return 2;
+  }
+  try {
     return run(folder, epochs, images, seed);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;
   }
