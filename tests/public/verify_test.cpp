@@ -41,6 +41,47 @@ TEST(Verify, AllowsForRoundingWhereEverythingCancels) {
   for (int time : {6, 1, 25}) EXPECT_NO_THROW(f.verify(waves(3, 3), waves(time, 3)));
 }
 
+/// No score changes when all keys move alike, so the gradient of their bias is nothing but rounding, which Adam divides
+/// by its size.
+TEST(Verify, AllowsForRoundingThatAnOptimizerMakesLarge) {
+  random::seed(1);
+  keras::MultiHeadAttention attention(4, 16);
+  keras::Dense dense(3);
+  keras::Adam optimizer(3e-3);
+  Function step = function("step(x, y)", [=](Tensor x, Tensor y) {
+    GradientTape tape;
+    Tensor loss = mean(square(dense(attention(x, x, {.use_causal_mask = true})) - y));
+    std::vector<Variable> variables = attention.trainable_variables();
+    optimizer.apply_gradients(tape.gradient(loss, variables), variables);
+    return loss;
+  });
+  Tensor x = random::normal({16, 64, 64}), y = random::normal({16, 64, 3});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(error_of([&] { verify(step, x, y); }), "no error");
+    step(x, y);
+  }
+}
+
+/// Beside elements that rounding decides, and in them, what is no rounding is found.
+TEST(Verify, FindsDifferencesBesideLargeRounding) {
+  SKIP_WHEN_VERIFYING();
+  float rate = 1, other = 0;
+  Variable w(tensor({0.1f, 0.2f, 0.3f, 0.4f}));
+  Function f = function("f(x)",
+                        [&](Tensor x) {
+                          Tensor noise = 1e6f * (sum(x * 1.1f) - sum(x) * 1.1f);  // 0 but for rounding
+                          w.assign(concat({reshape(noise, {1}), x[range(1, 3)] * rate, x[range(3, 4)] + other}));
+                        },
+                        {.audit = Audit::never});
+  Tensor x = tensor({0.1f, 0.7f, 1.3f, 2.9f});
+  f(x);
+  EXPECT_EQ(error_of([&] { verify(f, x); }), "no error");
+  rate = 1.001f;
+  EXPECT_CONTAINS(error_of([&] { verify(f, x); }), ", element 1\n");
+  rate = 1, other = 1e-2f;
+  EXPECT_CONTAINS(error_of([&] { verify(f, x); }), ", element 3\n");
+}
+
 TEST(Verify, NamesWhatDiffers) {
   SKIP_WHEN_VERIFYING();
   float rate = 2;
