@@ -1,13 +1,14 @@
 #!/bin/sh
-# run.sh <program> <text>: runs an example, which must end well, and compares what it prints with the text. In it … stands
+# run.sh <program> <text> [argument…]: runs an example, which must end well, and compares what it prints with the text. In it … stands
 # for any part of a line, and a line of … alone for any lines, or none.
 set -eu
 program=$1 text=$2
+shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ -f "$text" ] || { echo "$text is missing: every example has a text of what it prints" >&2; exit 1; }
 status=0
-"$program" > "$work/printed" || status=$?
+"$program" "$@" > "$work/printed" || status=$?
 if [ "$status" != 0 ]; then
   cat "$work/printed"
   echo "$program ended with status $status" >&2
