@@ -108,14 +108,22 @@ Layer concatenation(int axis, MergeOptions options) {
     }
     return {any(concat(all, axis), -1)};
   };
-  return plain_layer(
-      {.class_name = "Concatenate",
-       .name = std::move(options.name),
-       .takes = {.least = 1, .layout = "[batch, …]", .inputs = 0},
-       .call_many = [=](const Tensors& inputs, const Context& context) { return concat(inputs, axis, context.where); },
-       .supports_masking = true,
-       .compute_mask = mask,
-       .policy = options.dtype});
+  return plain_layer({.class_name = "Concatenate",
+                      .name = std::move(options.name),
+                      .takes = {.least = 1, .layout = "[batch, …]", .inputs = 0},
+                      .call_many =
+                          [=](const Tensors& inputs, const Context& context) {
+                            for (const Tensor& input : inputs)
+                              if (input.rank() != inputs[0].rank())
+                                throw UserError(error_text(text("Concatenate: ", described(inputs[0]), " and ",
+                                                                described(input), " have different numbers of axes"),
+                                                           context.where,
+                                                           "keras::Flatten() or keras::Reshape({…}) makes them fit"));
+                            return concat(inputs, axis, context.where);
+                          },
+                      .supports_masking = true,
+                      .compute_mask = mask,
+                      .policy = options.dtype});
 }
 
 /// Products along `axis` of the first and `other` of the second, for every sample; they are counted from 0.
