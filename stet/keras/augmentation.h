@@ -1,6 +1,6 @@
 // Random changes of images in training, another for every image: [batch, height, width, channels], or one of them
-// without the batch axis. In inference nothing happens. They draw as the layers in noise.h do. Those that turn, move and
-// cut images are in random_images.h.
+// without the batch axis. In inference nothing happens. They draw as the layers in noise.h do. Those that turn, move
+// and cut images are in random_images.h.
 #pragma once
 #include <cstdint>
 #include <optional>

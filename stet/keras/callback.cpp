@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/keras/model.h"
 #include "stet/keras/names.h"
+#include "stet/keras/optimizer_state.h"
 
 namespace stet::keras {
 
@@ -228,6 +230,61 @@ class TerminateOnNaNBody : public CustomCallback {
   }
 };
 
+class SwapEMAWeightsBody : public CustomCallback {
+ public:
+  SwapEMAWeightsBody(SwapEMAWeightsOptions options, Where where) : options_(options), where_(where) {}
+
+  void on_train_begin() override { bring(false); }
+  void on_epoch_begin(int, EpochLogs&) override { bring(false); }
+  void on_epoch_end(int, EpochLogs&) override {
+    if (options_.swap_on_epoch) bring(true);
+  }
+  void on_train_end(EpochLogs&) override {
+    // fit() ends with the averages in the variables; those are there already, and the averages' places hold weights.
+    if (averages_are_in_)
+      for (const auto& [variable, average] : pairs()) average.assign(variable.read());
+    averages_are_in_ = false;
+  }
+  void on_test_begin() override { bring(true); }
+  void on_test_end(EpochLogs&) override { bring(false); }
+  void on_predict_begin() override { bring(true); }
+  void on_predict_end() override { bring(false); }
+
+ private:
+  /// The variables that have an average, and it.
+  std::vector<std::pair<Variable, Variable>> pairs() const {
+    Optimizer optimizer = model().optimizer();
+    while (const Optimizer* wrapped = optimizer.optimizer_body("SwapEMAWeights", where_).wrapped()) {
+      const Optimizer inner = *wrapped;
+      optimizer = inner;
+    }
+    CustomOptimizer::State& state = optimizer.optimizer_body("SwapEMAWeights", where_).state();
+    if (!state.options.use_ema)
+      throw UserError(error_text(text("SwapEMAWeights: the optimizer '", state.name, "' keeps no averages"), where_,
+                                 "make it with {.use_ema = true}"));
+    std::vector<std::pair<Variable, Variable>> out;
+    std::lock_guard lock(state.guard);
+    for (const Variable& variable : model().trainable_variables()) {
+      auto found = state.slot_of.find(std::pair<std::uint64_t, std::string>(variable.id(), "average"));
+      if (found != state.slot_of.end()) out.emplace_back(variable, found->second);
+    }
+    return out;
+  }
+  void bring(bool averages) {
+    if (averages == averages_are_in_) return;
+    for (const auto& [variable, average] : pairs()) {
+      const Tensor other = variable.read();
+      variable.assign(average.read());
+      average.assign(other);
+    }
+    averages_are_in_ = averages;
+  }
+
+  const SwapEMAWeightsOptions options_;
+  const Where where_;
+  bool averages_are_in_ = false;
+};
+
 class LambdaCallbackBody : public CustomCallback {
  public:
   explicit LambdaCallbackBody(LambdaCallbackOptions hooks) : hooks_(std::move(hooks)) {}
@@ -269,6 +326,8 @@ LearningRateScheduler::LearningRateScheduler(std::function<double(int, double)> 
 CSVLogger::CSVLogger(std::string filename, CSVLoggerOptions options, Where where)
     : Callback(std::make_shared<CSVLoggerBody>(std::move(filename), std::move(options), where)) {}
 TerminateOnNaN::TerminateOnNaN() : Callback(std::make_shared<TerminateOnNaNBody>()) {}
+SwapEMAWeights::SwapEMAWeights(SwapEMAWeightsOptions options, Where where)
+    : Callback(std::make_shared<SwapEMAWeightsBody>(options, where)) {}
 LambdaCallback::LambdaCallback(LambdaCallbackOptions hooks)
     : Callback(std::make_shared<LambdaCallbackBody>(std::move(hooks))) {}
 

@@ -146,6 +146,16 @@ class STET_API TerminateOnNaN : public Callback {
   TerminateOnNaN();
 };
 
+struct SwapEMAWeightsOptions {
+  bool swap_on_epoch = false;  // from the end of an epoch to the begin of the next too, for callbacks that come after
+};
+/// Evaluates and predicts with the moving averages of the weights, which an optimizer made with use_ema keeps; the
+/// weights are back afterwards.
+class STET_API SwapEMAWeights : public Callback {
+ public:
+  explicit SwapEMAWeights(SwapEMAWeightsOptions options = {}, Where where = Where::here());
+};
+
 struct LambdaCallbackOptions {
   std::function<void(int, EpochLogs&)> on_epoch_begin = {}, on_epoch_end = {};
   std::function<void()> on_train_begin = {};

@@ -106,7 +106,8 @@ class ConvLSTMCellBody : public SequenceCell {
     const std::vector<std::int64_t>& dilations = input ? options_.dilation_rate : ones;
     const WindowPadding padding = input ? options_.padding : std::string("same");
     if (spatial() == 1) return conv1d(x, kernel, {.strides = strides, .padding = padding, .dilations = dilations});
-    return conv2d(x, kernel, {.strides = strides, .padding = padding, .dilations = dilations});
+    if (spatial() == 2) return conv2d(x, kernel, {.strides = strides, .padding = padding, .dilations = dilations});
+    return conv3d(x, kernel, {.strides = strides, .padding = padding, .dilations = dilations});
   }
 
   const std::int64_t filters_;
@@ -158,6 +159,10 @@ ConvLSTM2D::ConvLSTM2D(std::int64_t filters, std::vector<std::int64_t> kernel_si
                        Where where)
     : RecurrentLayer(conv_lstm("ConvLSTM2D", "[batch, steps, height, width, channels]", filters, kernel_size, 2,
                                std::move(options), where)) {}
+ConvLSTM3D::ConvLSTM3D(std::int64_t filters, std::vector<std::int64_t> kernel_size, ConvLSTMOptions options,
+                       Where where)
+    : RecurrentLayer(conv_lstm("ConvLSTM3D", "[batch, steps, depth, height, width, channels]", filters, kernel_size, 3,
+                               std::move(options), where)) {}
 
 std::tuple<Tensor, Tensor, Tensor> ConvLSTM1D::with_state(const Tensor& x, RecurrentCallOptions options,
                                                           Where where) const {
@@ -165,6 +170,11 @@ std::tuple<Tensor, Tensor, Tensor> ConvLSTM1D::with_state(const Tensor& x, Recur
   return {out[0], out[1], out[2]};
 }
 std::tuple<Tensor, Tensor, Tensor> ConvLSTM2D::with_state(const Tensor& x, RecurrentCallOptions options,
+                                                          Where where) const {
+  Tensors out = all(x, options, where);
+  return {out[0], out[1], out[2]};
+}
+std::tuple<Tensor, Tensor, Tensor> ConvLSTM3D::with_state(const Tensor& x, RecurrentCallOptions options,
                                                           Where where) const {
   Tensors out = all(x, options, where);
   return {out[0], out[1], out[2]};

@@ -1,4 +1,4 @@
-// ConvLSTM1D and ConvLSTM2D: LSTMs whose products are convolutions, for sequences of signals and images.
+// ConvLSTM1D, ConvLSTM2D and ConvLSTM3D: LSTMs whose products are convolutions, for sequences of signals and images.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -55,6 +55,18 @@ class STET_API ConvLSTM2D : public RecurrentLayer {
   std::tuple<Tensor, Tensor, Tensor> with_state(const Tensor& x, RecurrentCallOptions options = {},
                                                 Where where = Where::here()) const;
   STET_HANDLE(ConvLSTM2D, RecurrentLayer)
+};
+/// The same for x [batch, steps, depth, height, width, channels].
+class STET_API ConvLSTM3D : public RecurrentLayer {
+ public:
+  ConvLSTM3D(std::int64_t filters, std::vector<std::int64_t> kernel_size, ConvLSTMOptions options = {},
+             Where where = Where::here());
+  ConvLSTM3D(std::int64_t filters, std::int64_t kernel_size, ConvLSTMOptions options = {}, Where where = Where::here())
+      : ConvLSTM3D(filters, std::vector<std::int64_t>{kernel_size, kernel_size, kernel_size}, std::move(options),
+                   where) {}
+  std::tuple<Tensor, Tensor, Tensor> with_state(const Tensor& x, RecurrentCallOptions options = {},
+                                                Where where = Where::here()) const;
+  STET_HANDLE(ConvLSTM3D, RecurrentLayer)
 };
 
 }  // namespace stet::keras

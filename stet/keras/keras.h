@@ -18,6 +18,7 @@
 #include "stet/keras/flatten.h"
 #include "stet/keras/functional.h"
 #include "stet/keras/history.h"
+#include "stet/keras/identity.h"
 #include "stet/keras/initializer.h"
 #include "stet/keras/initializers.h"
 #include "stet/keras/input.h"

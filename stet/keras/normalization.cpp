@@ -1,6 +1,7 @@
 #include "stet/keras/normalization.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -111,8 +112,18 @@ class BatchNormalizationBody final : public AffineLayer<BatchNormalizationOption
   void make_weights(const Shape& input) override {
     const Shape shape({input[counted(*this, options_.axis, input.rank())].value()});
     make_affine(shape);
-    moving_mean_ = weight("moving_mean", shape, {options_.moving_mean_initializer, "zeros", {}, {}, false});
-    moving_variance_ = weight("moving_variance", shape, {options_.moving_variance_initializer, "ones", {}, {}, false});
+    auto kept = [&](const char* name, const Initializer& given, const char* otherwise) {
+      return weight(name, shape, {given, otherwise, {}, {}, false});
+    };
+    moving_mean_ = kept("moving_mean", options_.moving_mean_initializer, "zeros");
+    moving_variance_ = kept("moving_variance", options_.moving_variance_initializer, "ones");
+    if (!options_.renorm) return;
+    auto deviation = [of = options_.moving_variance_initializer](const Shape& sizes, DType dtype) {
+      return of.defined() ? sqrt(of(sizes, dtype)) : ones(sizes, dtype);
+    };
+    moving_stddev_ = kept("moving_stddev", Initializer(deviation), "");
+    renorm_mean_ = kept("renorm_mean", options_.moving_mean_initializer, "zeros");
+    renorm_stddev_ = kept("renorm_stddev", Initializer(deviation), "");
   }
 
   Tensor run(const Tensor& given, const Context& context) override {
@@ -124,10 +135,34 @@ class BatchNormalizationBody final : public AffineLayer<BatchNormalizationOption
     Tensor variance = Affine::placed(in_type(moving_variance_.read(), x.dtype()), channels, rank);
     if (context.training && trainable()) {
       std::tie(mean, variance) = statistics(x, others(channels, rank), context);
-      follow(moving_mean_, mean);
-      follow(moving_variance_, variance);
+      if (options_.renorm)
+        return in_type(affine_.applied(renormed(x, mean, variance, channels), channels), given.dtype());
+      follow(moving_mean_, mean, options_.momentum);
+      follow(moving_variance_, variance, options_.momentum);
     }
     return in_type(affine_.applied((x - mean) * rsqrt(variance + options_.epsilon), channels), given.dtype());
+  }
+
+  /// Batch renormalisation: by the statistics of the batch, and what makes them those of the batches before.
+  Tensor renormed(const Tensor& x, const Tensor& mean, const Tensor& variance, const std::vector<int>& channels) const {
+    const RenormClipping& clipping = options_.renorm_clipping;
+    auto kept = [&](const Variable& statistic) {
+      return Affine::placed(in_type(statistic.read(), x.dtype()), channels, x.rank());
+    };
+    const Tensor deviation = sqrt(variance + options_.epsilon);
+    const Tensor before = maximum(kept(renorm_stddev_), std::sqrt(options_.epsilon));
+    Tensor factor = deviation / before, offset = (mean - kept(renorm_mean_)) / before;
+    if (clipping.rmin) factor = maximum(factor, *clipping.rmin);
+    if (clipping.rmax) factor = minimum(factor, *clipping.rmax);
+    if (clipping.dmax) offset = clip(offset, -*clipping.dmax, *clipping.dmax);
+    const Tensor out = (x - mean) / deviation * stop_gradient(factor) + stop_gradient(offset);
+    follow(renorm_mean_, mean, options_.renorm_momentum);
+    follow(renorm_stddev_, deviation, options_.renorm_momentum);
+    follow(moving_mean_, mean, options_.momentum);
+    follow(moving_stddev_, deviation, options_.momentum);
+    const Tensor moved = in_type(moving_stddev_.read(), x.dtype());
+    moving_variance_.assign(in_type(relu(square(moved) - options_.epsilon), moving_variance_.dtype()));
+    return out;
   }
 
   std::pair<Tensor, Tensor> statistics(const Tensor& x, const std::vector<int>& axes, const Context& context) const {
@@ -143,13 +178,14 @@ class BatchNormalizationBody final : public AffineLayer<BatchNormalizationOption
   }
 
   /// Moves a kept statistic towards that of the batch.
-  void follow(const Variable& kept, const Tensor& now) const {
+  static void follow(const Variable& kept, const Tensor& now, double momentum) {
     const Tensor value = reshape(now, kept.shape());
-    const Tensor next = in_type(kept.read(), value.dtype()) * options_.momentum + value * (1 - options_.momentum);
+    const Tensor next = in_type(kept.read(), value.dtype()) * momentum + value * (1 - momentum);
     kept.assign(in_type(next, kept.dtype()));
   }
 
   Variable moving_mean_, moving_variance_;
+  Variable moving_stddev_, renorm_mean_, renorm_stddev_;  // with renorm
 };
 
 class LayerNormalizationBody final : public AffineLayer<LayerNormalizationOptions> {
@@ -276,6 +312,14 @@ BatchNormalization::BatchNormalization(BatchNormalizationOptions options, Where 
   if (!(options.momentum >= 0 && options.momentum <= 1))
     throw UserError(error_text(text("BatchNormalization: a momentum of ", options.momentum), where,
                                "it is the part that stays, from 0 to 1"));
+  const RenormClipping& clipping = options.renorm_clipping;
+  if (clipping.rmax && clipping.rmin && *clipping.rmax < *clipping.rmin)
+    throw UserError(error_text(
+        text("BatchNormalization: renorm_clipping with a factor from ", *clipping.rmin, " to ", *clipping.rmax), where,
+        "rmin is the smaller one"));
+  if (clipping.dmax && !(*clipping.dmax >= 0))
+    throw UserError(error_text(text("BatchNormalization: renorm_clipping with a dmax of ", *clipping.dmax), where,
+                               "it is how far the offset may go, from 0 on"));
 }
 LayerNormalization::LayerNormalization(LayerNormalizationOptions options, Where where)
     : Layer(std::make_shared<LayerNormalizationBody>("LayerNormalization", options)) {

@@ -1,6 +1,7 @@
 // Layers that normalise: statistics of a batch, of a sample, or of parts of it become those of the normal distribution.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "stet/keras/layer.h"
@@ -9,6 +10,10 @@
 
 namespace stet::keras {
 
+/// How far a correction may go: its factor from rmin to rmax, its offset from -dmax to dmax; none: any.
+struct RenormClipping {
+  std::optional<double> rmax = {}, rmin = {}, dmax = {};
+};
 struct BatchNormalizationOptions {
   int axis = -1;  // of the channels
   double momentum = 0.99;
@@ -23,13 +28,16 @@ struct BatchNormalizationOptions {
   Regularizer gamma_regularizer = {};
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
+  bool renorm = false;  // corrects a batch's statistics by those of the batches before
+  RenormClipping renorm_clipping = {};
+  double renorm_momentum = 0.99;          // of the statistics that correct
   Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
 /// gamma * (x - mean) / sqrt(variance + epsilon) + beta for every channel. In training with the mean and variance of
 /// the batch, which moving_mean and moving_variance (not trained) follow by 1 - momentum in every call; in inference
-/// with those two. With a mask, of the steps that count.
+/// with those two. With a mask, of the steps that count. (Keras's `synchronized` is not there.)
 class STET_API BatchNormalization : public Layer {
  public:
   explicit BatchNormalization(BatchNormalizationOptions options = {}, Where where = Where::here());

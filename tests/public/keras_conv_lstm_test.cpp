@@ -1,4 +1,4 @@
-// ConvLSTM1D and ConvLSTM2D, compared with Keras's.
+// ConvLSTM1D, ConvLSTM2D and ConvLSTM3D, compared with Keras's.
 #include <gtest/gtest.h>
 
 #include "keras_sequence_cases.h"
@@ -22,6 +22,9 @@ TEST(KerasConvLSTM, IsKerass) {
   cases.check("conv_lstm2d", keras::ConvLSTM2D(2, {2, 3}, {.return_sequences = true}), images);
   cases.check("conv_lstm2d_same",
               keras::ConvLSTM2D(2, 3, {.padding = "same", .activation = relu, .return_state = true}), images);
+  const SequenceCheck volumes{.steps = {{1, 2, 3, 4}}, .model = true};
+  cases.check("conv_lstm3d", keras::ConvLSTM3D(2, {2, 3, 2}, {.return_sequences = true}), volumes);
+  cases.check("conv_lstm3d_same", keras::ConvLSTM3D(2, 2, {.strides = {1, 2, 1}, .padding = "same"}), volumes);
   EXPECT_EQ(cases.left(), std::vector<std::string>());
   cases.report();
 }

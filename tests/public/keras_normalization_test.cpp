@@ -17,6 +17,14 @@ TEST_F(KerasNormalization, GivesWhatKerasGives) {
     cases.check("batch_plain" + mode, keras::BatchNormalization({.center = false, .scale = false}), how);
     cases.check("batch_scale" + mode, keras::BatchNormalization({.center = false}), how);
     cases.check("batch_masked" + mode, keras::BatchNormalization(), steps);
+    cases.check("batch_renorm" + mode,
+                keras::BatchNormalization({.momentum = 0.9, .renorm = true, .renorm_momentum = 0.8}), how);
+    cases.check("batch_clipped" + mode,
+                keras::BatchNormalization(
+                    {.center = false, .renorm = true, .renorm_clipping = {.rmax = 1.2, .rmin = 0.9, .dmax = 0.3}}),
+                steps);
+    cases.check("batch_renorm_plain" + mode,
+                keras::BatchNormalization({.center = false, .scale = false, .renorm = true}), steps);
     const LayerCheck wrapper{.training = training, .any_order = true};
     cases.check("spectral" + mode, keras::SpectralNormalization(keras::Dense(3)), wrapper);
     cases.check("spectral_conv" + mode, keras::SpectralNormalization(keras::Conv1D(3, 2), {.power_iterations = 3}),
@@ -71,6 +79,10 @@ TEST_F(KerasNormalization, NarrowTypesAreSummedInWideOnes) {
 
 TEST_F(KerasNormalization, SaysWhatIsWrong) {
   EXPECT_CONTAINS(error_of([] { keras::BatchNormalization({.momentum = 2}); }), "BatchNormalization: a momentum of 2");
+  EXPECT_CONTAINS(error_of([] { keras::BatchNormalization({.renorm_clipping = {.rmax = 1, .rmin = 2}}); }),
+                  "BatchNormalization: renorm_clipping with a factor from 2 to 1");
+  EXPECT_CONTAINS(error_of([] { keras::BatchNormalization({.renorm_clipping = {.dmax = -1}}); }),
+                  "BatchNormalization: renorm_clipping with a dmax of -1");
   EXPECT_CONTAINS(error_of([] {
                     keras::BatchNormalization({.axis = 3})(ones({2, 3}));
                   }),
@@ -99,6 +111,30 @@ TEST_F(KerasNormalization, SaysWhatIsWrong) {
   EXPECT_CONTAINS(error_of([] { keras::SpectralNormalization(keras::Dense(2), {.power_iterations = 0}); }),
                   "SpectralNormalization: power_iterations is 0");
   EXPECT_CONTAINS(error_of([] { keras::SpectralNormalization(keras::Flatten())(ones({2, 4})); }), "has no kernel");
+}
+
+TEST_F(KerasNormalization, RegularizesAndConstrainsItsWeights) {
+  for (const keras::Layer& layer :
+       {keras::Layer(keras::BatchNormalization({.beta_regularizer = keras::regularizers::L1(0.5),
+       .gamma_regularizer = keras::regularizers::L2(0.1),
+       .gamma_constraint = keras::constraints::NonNeg()})),
+        keras::Layer(keras::LayerNormalization({.beta_regularizer = keras::regularizers::L1(0.5),
+        .gamma_regularizer = keras::regularizers::L2(0.1),
+        .gamma_constraint = keras::constraints::NonNeg()})),
+        keras::Layer(keras::GroupNormalization(1, {.beta_regularizer = keras::regularizers::L1(0.5),
+                                                  .gamma_regularizer = keras::regularizers::L2(0.1),
+                                                  .gamma_constraint = keras::constraints::NonNeg()}))}) {
+    layer(ones({2, 3}));
+    const std::vector<Variable> weights = layer.trainable_variables();
+    weights[0].assign(tensor({1.f, 2.f, 3.f}));
+    weights[1].assign(tensor({1.f, -1.f, 2.f}));
+    float total = 0;
+    for (const Tensor& loss : layer.losses()) total += loss.item<float>();
+    EXPECT_NEAR(total, 1.4f + 2.f, 1e-5) << layer.name();
+    keras::SGD(1.0).apply_gradients({tensor({2.f, 2.f, 2.f}), tensor({2.f, 2.f, 2.f})}, weights);
+    EXPECT_EQ(weights[0].read().to_vector<float>(), (std::vector<float>{0, 0, 1})) << layer.name();
+    EXPECT_EQ(weights[1].read().to_vector<float>(), (std::vector<float>{-1, -3, 0})) << layer.name();
+  }
 }
 
 }  // namespace

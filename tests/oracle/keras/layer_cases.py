@@ -34,7 +34,7 @@ class LayerCases(Cases):
                 tensors[f"mask{i}"] = np.asarray(mask)
         tensors["weights"] = np.int32(len(layer.weights))
         for i, weight in enumerate(layer.weights):
-            positive = "variance" in weight.name
+            positive = "variance" in weight.name or "stddev" in weight.name
             value = draw(f"{name}/{i}", weight.shape, 0.3 if positive else -1.0, 1.5 if positive else 1.0)
             weight.assign(value)
             tensors[f"weight_{i}_{weight.name}"] = value

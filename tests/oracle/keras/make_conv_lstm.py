@@ -1,4 +1,4 @@
-"""ConvLSTM1D and ConvLSTM2D."""
+"""ConvLSTM1D, ConvLSTM2D and ConvLSTM3D."""
 
 from sequence_cases import SequenceCases
 
@@ -15,4 +15,7 @@ cases.layer(
 cases.layer("conv_lstm1d_dilated", layers.ConvLSTM1D(2, 2, dilation_rate=2, go_backwards=True), signal)
 cases.layer("conv_lstm2d", layers.ConvLSTM2D(2, (2, 3), return_sequences=True), images)
 cases.layer("conv_lstm2d_same", layers.ConvLSTM2D(2, 3, padding="same", activation="relu", return_state=True), images)
+volumes = (2, 3, 3, 4, 3, 2)
+cases.layer("conv_lstm3d", layers.ConvLSTM3D(2, (2, 3, 2), return_sequences=True), volumes)
+cases.layer("conv_lstm3d_same", layers.ConvLSTM3D(2, 2, strides=(1, 2, 1), padding="same"), volumes)
 cases.write()

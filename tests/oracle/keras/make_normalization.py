@@ -18,6 +18,10 @@ for training in (False, True):
     cases.layer(f"batch_plain{mode}", batch(center=False, scale=False), (4, 3), **how)
     cases.layer(f"batch_scale{mode}", batch(center=False), (4, 3), **how)
     cases.layer(f"batch_masked{mode}", batch(), (3, 4, 2), masks=[mask], **how)
+    cases.layer(f"batch_renorm{mode}", batch(renorm=True, renorm_momentum=0.8, momentum=0.9), (4, 3), **how)
+    clipping = {"rmax": 1.2, "rmin": 0.9, "dmax": 0.3}
+    cases.layer(f"batch_clipped{mode}", batch(renorm=True, renorm_clipping=clipping, center=False), (2, 3, 4, 2), **how)
+    cases.layer(f"batch_renorm_plain{mode}", batch(renorm=True, center=False, scale=False), (3, 4, 2), masks=[mask], **how)
 cases.layer("layer", layers.LayerNormalization(), (2, 3, 4))
 cases.layer("layer_axes", layers.LayerNormalization(axis=(1, 2), epsilon=1e-5), (2, 3, 4))
 cases.layer("layer_middle", layers.LayerNormalization(axis=1), (2, 3, 4))
