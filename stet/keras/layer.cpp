@@ -647,8 +647,12 @@ Layer::Layer(FromBody from) : body_(std::move(from.body)) {
   std::lock_guard lock(layer.state().guard);
   // Not in the body's constructor, where the class is not known yet.
   if (layer.state().name.empty()) layer.state().name = next_name(layer.class_name());
-  if (!std::exchange(layer.state().has_handle, true)) layer.state().constructed.last = latest_variable_id();
   layer.state().body = &layer;
+  if (std::exchange(layer.state().has_handle, true)) return;
+  layer.state().constructed.last = latest_variable_id();
+  // Made in the build() of a frozen layer.
+  if (!running_layers().empty() && running_layers().back().layer && !running_layers().back().layer->trainable())
+    layer.state().trainable = false;
 }
 
 CustomLayer& Layer::layer_body(const char* asked, Where where) const {

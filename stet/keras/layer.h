@@ -199,8 +199,8 @@ class STET_API Layer {
   std::vector<Variable> non_trainable_variables() const;
   /// False: it is frozen. Its weights are not trained, decayed, penalised or constrained, and a BatchNormalization
   /// keeps its statistics. Setting it sets it for all members, of all depths, as they are now; a member may be given
-  /// another value afterwards. fit() heeds it from the next batch on, and optimizers keep what they know of the
-  /// weights.
+  /// another value afterwards. A layer that is made in the build() of a frozen one is frozen. fit() heeds it from the
+  /// next batch on, and optimizers keep what they know of the weights.
   bool trainable(Where where = Where::here()) const;
   void set_trainable(bool trainable, Where where = Where::here()) const;
   std::int64_t count_params() const;

@@ -61,7 +61,7 @@ struct RNNOptions {
   bool stateful = false;
   bool unroll = false;  // taken for Keras's sake: a loop is one op
   bool zero_output_for_mask = false;
-  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Regularizer activity_regularizer = {};  // of the output, and of states that it gives; divided by the samples
   std::string name = {};
   DTypePolicy dtype = {};
 };
@@ -87,7 +87,7 @@ struct SimpleRNNOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Regularizer activity_regularizer = {};  // of the output, and of states that it gives; divided by the samples
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
@@ -125,7 +125,7 @@ struct LSTMOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Regularizer activity_regularizer = {};  // of the output, and of states that it gives; divided by the samples
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};
@@ -163,7 +163,7 @@ struct GRUOptions {
   Regularizer kernel_regularizer = {};
   Regularizer recurrent_regularizer = {};
   Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};  // of the output, divided by the number of samples
+  Regularizer activity_regularizer = {};  // of the output, and of states that it gives; divided by the samples
   Constraint kernel_constraint = {};
   Constraint recurrent_constraint = {};
   Constraint bias_constraint = {};

@@ -45,8 +45,10 @@ class FrozenMembers : public MemberVisitor {
   std::vector<std::string> paths;
   void enter(CustomLayer& layer, const std::string& path) {
     if (!seen_.insert(layer.object_id()).second) return;
-    if (!layer.trainable()) paths.push_back(path);
-    if (frozen_with_all(layer)) return;
+    if (!layer.trainable()) {
+      paths.push_back(path);
+      if (frozen_with_all(layer)) return;
+    }
     const std::string outer = std::exchange(path_, path);
     layer.visit_members(*this);
     path_ = outer;

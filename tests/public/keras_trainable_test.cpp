@@ -96,6 +96,15 @@ TEST_F(KerasTrainable, ALayerFrozenBeforeItIsBuiltHasFrozenWeights) {
   lstm.set_trainable(false);
   lstm(ones({1, 2, 3}));
   EXPECT_EQ(lstm.non_trainable_variables().size(), 3u) << "its cell is frozen with it";
+  // Keras trains the layers that this one makes when it is built.
+  keras::MultiHeadAttention attention(2, 3);
+  attention.set_trainable(false);
+  keras::Input x({dyn, 4});
+  keras::Model attentive(x, keras::Dense(1)(attention(x, x)));
+  EXPECT_EQ(attentive.trainable_variables().size(), 2u);
+  EXPECT_EQ(attentive.non_trainable_variables().size(), 8u);
+  attention.set_trainable(true);
+  EXPECT_EQ(attentive.trainable_variables().size(), 10u);
 }
 
 struct Scale : keras::CustomLayer {
