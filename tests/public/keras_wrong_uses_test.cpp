@@ -64,7 +64,7 @@ TEST_F(KerasWrongUses, SizesThatDoNotFit) {
                                     keras::Layer(keras::MaxPooling2D(5)), keras::Layer(keras::AveragePooling2D(5))})
     EXPECT_SAYS(layer(ones({1, 4, 4, 2})), "of its input f32[1,4,4,2] nothing is left: f32[1,0,0,",
                 "fix: give it larger samples, or let it have a smaller window or stride, or .padding = \"same\"");
-  EXPECT_SAYS((keras::Sequential{keras::Input({4, 1}), keras::Conv1D(2, 3, {.dilation_rate = 4})}),
+  EXPECT_SAYS((keras::Sequential{keras::Input({4, 1}), keras::Conv1D(2, 3, {.dilation_rate = 2})}),
               "of its input f32[batch,4,1] nothing is left: f32[batch,0,2]");
   EXPECT_EQ(keras::Conv2D(3, 5)(ones({0, 8, 8, 2})).shape().sizes(), (std::vector<std::int64_t>{0, 4, 4, 3}));
   EXPECT_EQ(keras::GlobalMaxPooling1D()(ones({2, 1, 3})).shape().sizes(), (std::vector<std::int64_t>{2, 3}));
@@ -135,7 +135,8 @@ TEST_F(KerasWrongUses, LogitsAndProbabilities) {
 TEST_F(KerasWrongUses, Metrics) {
   EXPECT_SAYS(model("mse", {keras::metrics::SparseTopKCategoricalAccuracy({.k = 2})}).fit(rows, ones({8, 3}), silent),
               "labels f32[8,3]", "predictions f32[8,3]");
-  EXPECT_SAYS(model("mse", {keras::metrics::F1Score()}).fit(rows, ones({8, 3})[range(0, 8), 0], silent), "f32[8]");
+  const keras::Loss of_logits = keras::losses::SparseCategoricalCrossentropy({.from_logits = true});
+  EXPECT_SAYS(model(of_logits, {keras::metrics::F1Score()}).fit(rows, classes, silent), "i64[8]", "f32[8,3]");
   EXPECT_SAYS(model("mse", {"accuracies"}), "there is no metric 'accuracies'");
 }
 
