@@ -12,16 +12,15 @@ set(STET_PUBLIC_HEADERS
     stet/core/host_call.h stet/core/ledger.h
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def
     stet/data/idx.h stet/data/element.h stet/data/dataset.h
-    stet/keras/activation.h stet/keras/activation_layers.h stet/keras/attention.h stet/keras/augmentation.h
-    stet/keras/by_output.h
-    stet/keras/callback.h stet/keras/categories.h stet/keras/cells.h stet/keras/constraint.h stet/keras/conv_lstm.h
-    stet/keras/convolution.h stet/keras/data.h stet/keras/dense.h stet/keras/dropout.h stet/keras/einsum_dense.h
-    stet/keras/embedding.h stet/keras/flatten.h stet/keras/functional.h stet/keras/history.h stet/keras/identity.h
-    stet/keras/initializer.h stet/keras/initializers.h stet/keras/input.h stet/keras/keras.h stet/keras/lambda.h
-    stet/keras/layer.h stet/keras/lookup.h stet/keras/loss.h stet/keras/losses.h stet/keras/losses_hinge.h
-    stet/keras/losses_probabilistic.h stet/keras/losses_regression.h stet/keras/losses_similarity.h
-    stet/keras/members.h stet/keras/merging.h stet/keras/metric.h stet/keras/metrics.h stet/keras/metrics_accuracy.h
-    stet/keras/metrics_confusion.h stet/keras/metrics_f_score.h stet/keras/metrics_iou.h
+    stet/keras/activation.h stet/keras/activation_layers.h stet/keras/adaptive_pooling.h stet/keras/attention.h
+    stet/keras/augmentation.h stet/keras/by_output.h stet/keras/callback.h stet/keras/categories.h stet/keras/cells.h
+    stet/keras/constraint.h stet/keras/conv_lstm.h stet/keras/convolution.h stet/keras/data.h stet/keras/dense.h
+    stet/keras/dropout.h stet/keras/einsum_dense.h stet/keras/embedding.h stet/keras/flatten.h stet/keras/functional.h
+    stet/keras/history.h stet/keras/identity.h stet/keras/initializer.h stet/keras/initializers.h stet/keras/input.h
+    stet/keras/keras.h stet/keras/lambda.h stet/keras/layer.h stet/keras/lookup.h stet/keras/loss.h stet/keras/losses.h
+    stet/keras/losses_hinge.h stet/keras/losses_probabilistic.h stet/keras/losses_regression.h
+    stet/keras/losses_similarity.h stet/keras/members.h stet/keras/merging.h stet/keras/metric.h stet/keras/metrics.h
+    stet/keras/metrics_accuracy.h stet/keras/metrics_confusion.h stet/keras/metrics_f_score.h stet/keras/metrics_iou.h
     stet/keras/metrics_probabilistic.h stet/keras/metrics_reduction.h stet/keras/metrics_regression.h
     stet/keras/model.h stet/keras/noise.h stet/keras/normalization.h stet/keras/optimizer.h stet/keras/optimizers.h
     stet/keras/policy.h stet/keras/pooling.h stet/keras/preprocessing.h stet/keras/random_images.h

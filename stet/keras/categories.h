@@ -2,9 +2,12 @@
 // is floating. They work in models, traced functions and Dataset::map; strings are hashed on the host, before.
 #pragma once
 #include <array>
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "stet/base/dtype.h"
 #include "stet/base/where.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include "stet/keras/activation.h"
 #include "stet/keras/activation_layers.h"
+#include "stet/keras/adaptive_pooling.h"
 #include "stet/keras/attention.h"
 #include "stet/keras/augmentation.h"
 #include "stet/keras/callback.h"

@@ -1,11 +1,14 @@
 // TextVectorization: texts to numbers of their words.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "stet/keras/lookup.h"
