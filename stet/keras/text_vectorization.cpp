@@ -87,6 +87,8 @@ struct TextVectorization::State {
 
   Tensor call(const Strings& texts, Where where) const {
     std::vector<std::vector<std::string>> rows = tokens(texts, where);
+    if (rows.empty() && options.output_mode == "int")
+      return zeros({0, options.output_sequence_length.value_or(0)}, DType::i64, where);
     // One text, and tokens that are not to be split, have no rows.
     const bool one_row = texts.rank() == 0 || (texts.rank() == 1 && !splits());
     Strings shaped(rows);
