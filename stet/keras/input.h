@@ -1,6 +1,8 @@
 // Input: what a model takes, without the batch axis.
 #pragma once
+#include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "stet/core/signature.h"
 #include "stet/keras/layer.h"
@@ -16,6 +18,8 @@ struct InputOptions {
 class STET_API Input : public Layer {
  public:
   explicit Input(const ShapeSpec& shape, InputOptions options = {}, Where where = Where::here());
+  explicit Input(std::initializer_list<DimSpec> shape, InputOptions options = {}, Where where = Where::here())
+      : Input(ShapeSpec(shape), std::move(options), where) {}
   STET_HANDLE(Input, Layer)
 };
 

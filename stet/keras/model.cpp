@@ -73,6 +73,8 @@ ModelForm form_now(CustomModel& model) {
     auto known = std::find_if(training.forms.rbegin(), training.forms.rend(),
                               [&](const Training::Form& form) { return !now.changed_since(form.structure); });
     if (known == training.forms.rend()) {
+      constexpr std::size_t most = 16;  // a model that is changed all the time does not come back to what it was
+      if (training.forms.size() == most) training.forms.erase(training.forms.begin());
       training.forms.push_back({training.forms_made++, now});
     } else if (known == training.forms.rbegin()) {
       return ModelForm(training.form);

@@ -55,6 +55,8 @@ std::vector<LayerRow> rows() {
       LAYER(EinsumDense, ("abc,cd->abd", {dyn, 5}, {.bias_axes = "d"}), {sequences}),
       LAYER(Embedding, (7, 3, {.mask_zero = true}), {"i64[b,s]<7"}),
       LAYER(Masking, (), {sequences}),
+      LAYER(Identity, (), {sequences}),
+      LAYER(ActivityRegularization, ({.l1 = 0.1, .l2 = 0.2}), {sequences}),
       LAYER(Lambda, (doubled), {sequences}),
       LAYER(Sequential, ({keras::Dense(5, {.activation = relu}), keras::Dense(2)}), {sequences}),
       {"Model", [] { return keras::Layer(branches()); }, {vectors}},
@@ -89,6 +91,12 @@ std::vector<LayerRow> rows() {
       LAYER(GlobalAveragePooling1D, (), {sequences}),
       LAYER(GlobalAveragePooling2D, (), {images}),
       LAYER(GlobalAveragePooling3D, (), {volumes}),
+      LAYER(AdaptiveMaxPooling1D, (2), {sequences}),
+      LAYER(AdaptiveMaxPooling2D, ({3, 2}), {images}),
+      LAYER(AdaptiveMaxPooling3D, (2), {volumes}),
+      LAYER(AdaptiveAveragePooling1D, (2), {sequences}),
+      LAYER(AdaptiveAveragePooling2D, ({3, 2}), {images}),
+      LAYER(AdaptiveAveragePooling3D, (2), {volumes}),
       // Normalisations
       LAYER(BatchNormalization, (), {sequences}),
       LAYER(LayerNormalization, (), {sequences}),
@@ -124,6 +132,11 @@ std::vector<LayerRow> rows() {
       LAYER(CenterCrop, (4, 3), {images}),
       LAYER(Rescaling, (1 / 255.0, -0.5), {images}),
       LAYER(Normalization, (-1, {.mean = tensor({1.f, 2.f, 3.f}), .variance = tensor({1.f, 4.f, 9.f})}), {sequences}),
+      LAYER(Discretization, ({.bin_boundaries = {-0.5, 0, 0.7}}), {sequences}),
+      LAYER(CategoryEncoding, (7), {"i64[b,s]<7"}),
+      LAYER(Hashing, (5, {.output_mode = "one_hot"}), {"i64[b,s]<7"}),
+      LAYER(HashedCrossing, (5), {"i64[b,1]<7", "i64[b,1]<7"}),
+      LAYER(IntegerLookup, ({.vocabulary = {1, 3, 5}}), {"i64[b,s]<7"}),
       // Noise and augmentation
       LAYER(Dropout, (0.5), {sequences}),
       LAYER(SpatialDropout1D, (0.5), {sequences}),
@@ -135,6 +148,10 @@ std::vector<LayerRow> rows() {
       LAYER(RandomFlip, (), {images}),
       LAYER(RandomContrast, (0.5), {images}),
       LAYER(RandomBrightness, (0.5), {images}),
+      LAYER(RandomRotation, (0.2), {images}),
+      LAYER(RandomTranslation, (0.2, 0.3), {images}),
+      LAYER(RandomZoom, (0.2), {images}),
+      LAYER(RandomCrop, (4, 3), {images}),
       // Sequences
       LAYER(SimpleRNN, (4, {.return_sequences = true}), {sequences}),
       LAYER(LSTM, (4), {sequences}),
@@ -144,6 +161,7 @@ std::vector<LayerRow> rows() {
       LAYER(TimeDistributed, (keras::Dense(2)), {"f32[b,s,3,2]"}),
       LAYER(ConvLSTM1D, (2, 3), {"f32[b,s,6,2]"}),
       LAYER(ConvLSTM2D, (2, 2), {"f32[b,s,4,5,2]"}),
+      LAYER(ConvLSTM3D, (2, 2), {"f32[b,s,3,4,3,2]"}),
       LAYER(SimpleRNNCell, (3), {vectors, "f32[b,3]"}),
       LAYER(LSTMCell, (3), {vectors, "f32[b,3]", "f32[b,3]"}),
       LAYER(GRUCell, (3), {vectors, "f32[b,3]"}),
@@ -294,19 +312,22 @@ INSTANTIATE_TEST_SUITE_P(Keras, EveryLayer, ::testing::ValuesIn(rows()),
 std::set<std::string> layers_in_headers() {
   std::filesystem::path folder = std::filesystem::path(__FILE__).parent_path() / "../../stet/keras";
   if (!std::filesystem::exists(folder)) folder = "stet/keras";
-  std::map<std::string, std::string> base_of;
+  std::set<std::pair<std::string, std::string>> bases;  // a name may be that of a layer and of an initializer
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".h") continue;
     std::ifstream file(entry.path());
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     const std::regex declaration(R"(class\s+STET_API\s+(\w+)\s*:\s*public\s+(\w+))");
     for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at)
-      base_of[(*at)[1]] = (*at)[2];
+      bases.emplace((*at)[1], (*at)[2]);
   }
-  std::set<std::string> out;
-  for (const auto& [name, base] : base_of)
-    for (std::string above = base; !above.empty(); above = base_of.contains(above) ? base_of[above] : "")
-      if (above == "Layer") out.insert(name);
+  std::set<std::string> out{"Layer"};
+  for (std::size_t before = 0; before != out.size();) {
+    before = out.size();
+    for (const auto& [name, base] : bases)
+      if (out.contains(base)) out.insert(name);
+  }
+  out.erase("Layer");
   return out;
 }
 
