@@ -34,7 +34,7 @@ class DiscretizationBody final : public LibraryLayer {
   BinSummary new_summary() const { return BinSummary(options_.epsilon); }
   void adapt(const BinSummary& summary) {
     set(summary.boundaries(*options_.num_bins));
-    note_change();
+    note_new_table(*this);
   }
   struct Bins {
     std::vector<double> boundaries;

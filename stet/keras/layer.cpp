@@ -595,7 +595,7 @@ class StructureCollector : public MemberVisitor {
     Structure::Holder* outer = std::exchange(holder_, &place->second);
     holder_->built = layer.state().built.load(std::memory_order_acquire);
     holder_->trainable = layer.trainable();
-    holder_->parts.push_back({"changes", layer.identity()});  // of a table, by adapt()
+    holder_->parts.push_back({"tables", layer.state().tables.load(std::memory_order_acquire)});
     {
       std::lock_guard lock(layer.state().guard);
       for (const Weight& weight : layer.state().weights) visit(weight.path, weight.variable);

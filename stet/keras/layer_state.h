@@ -49,6 +49,7 @@ struct LayerState {
   std::atomic<bool> called = false;          // call() has, too: all weights are there
   std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
   std::atomic<bool> trainable = true;
+  std::atomic<std::uint64_t> tables{0};  // that adapt() has found for it: vocabularies, boundaries
   CustomLayer* body = nullptr;                                 // while it lives, once it has a handle
   std::map<std::uint64_t, std::weak_ptr<LayerState>> parents;  // by object ids: layers that were found to list it
 };
@@ -56,6 +57,8 @@ struct LayerState {
 /// The layer will do something else from here on, and so will all that hold it: traces that take one of them as an
 /// argument do not serve any more.
 void note_layer_change(CustomLayer& layer);
+/// A layer has another table from now on.
+void note_new_table(CustomLayer& layer);
 /// How often that was noted, of any layer.
 std::uint64_t layer_changes();
 /// The first is a member of the second.

@@ -140,7 +140,7 @@ void adapt_integers(IntegerLookupBody& own, Use use, Where where) {
   TokenCounts<std::int64_t> counts;
   use(counts);
   own.index().adapt(counts);
-  own.note_change();
+  note_new_table(own);
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ void IntegerLookup::set_vocabulary(const Vocabulary<std::int64_t>& vocabulary, c
                                    Where where) const {
   IntegerLookupBody& own = integer_body(layer_body("set_vocabulary", where));
   own.index().set(vocabulary, idf_weights, where);
-  own.note_change();
+  note_new_table(own);
 }
 std::vector<std::int64_t> IntegerLookup::get_vocabulary(GetVocabularyOptions options, Where where) const {
   IntegerLookupBody& own = integer_body(layer_body("get_vocabulary", where));

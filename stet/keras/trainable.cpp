@@ -91,6 +91,11 @@ void note_layer_change(CustomLayer& layer) {
   changes_of_layers.fetch_add(1, std::memory_order_acq_rel);
 }
 
+void note_new_table(CustomLayer& layer) {
+  layer.state().tables.fetch_add(1, std::memory_order_acq_rel);
+  note_layer_change(layer);
+}
+
 void note_parent(CustomLayer& layer, CustomLayer& parent) {
   std::lock_guard lock(layer.state().guard);
   auto& parents = layer.state().parents;
