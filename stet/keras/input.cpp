@@ -19,7 +19,8 @@ Tensor InputLayerBody::call(const Tensor& x, const Context& context) {
     std::string sizes = "batch";
     for (const DimSpec& dim : shape.dims) sizes += dim.size ? text(",", *dim.size) : ",?";
     throw UserError(error_text(text("the model takes ", dtype, "[", sizes, "] and was given ", described(x)),
-                               context.where, "give it a batch of samples, the samples along axis 0"));
+                               context.where,
+                               "give it a batch of samples, the samples along axis 0; those of a Dataset: .batch(32)"));
   }
   return x.dtype() == dtype ? x : cast(In(x, context.where), dtype);
 }
