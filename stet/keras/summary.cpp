@@ -143,8 +143,12 @@ std::vector<Row> rows_of(const FunctionalBody& model) {
   if (!chain) rows[0].push_back("Connected to");
   for (const Layer& layer : order) {
     rows.push_back(row_of(layer));
+    if (chain) continue;
+    constexpr std::size_t narrow = 19;  // as Keras leaves for names here
+    std::string& shown = rows.back()[0];
+    if (shown.size() > narrow) shown.replace(layer.name().size(), 1, "\n");
     const std::string& sources = connected[layer.body().get()];
-    if (!chain) rows.back().push_back(sources.empty() ? "-" : sources);
+    rows.back().push_back(sources.empty() ? "-" : sources);
   }
   return rows;
 }
