@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <numeric>
 #include <thread>
 
 #include "custom_parts.h"
 #include "expect_error.h"
+#include "stet/runtime/buffer.h"
 #include "stet/stet.h"
 
 using namespace stet;
@@ -410,6 +413,47 @@ TEST_F(KerasFit, ErrorsSayWhatToDo) {
   EXPECT_CONTAINS(error_of([&] { history["lost"]; }), "it has loss, sparse_categorical_accuracy");
   expect(error_of([&] { model.compile({.metrics = {"mae", "mae"}}); }), "there are two metrics 'mae'");
   expect(error_of([&] { keras::Model().fit(x, y); }), "fit: the layer is undefined");
+}
+
+TEST_F(KerasFit, TenThousandPredictionsNeedNoMoreThanAHundred) {
+  auto [x, y] = samples(40);
+  keras::Sequential model = small_model();
+  auto resident = [] {  // pages, of everything that the process has
+    std::ifstream file("/proc/self/statm");
+    std::int64_t all = 0, here = 0;
+    file >> all >> here;
+    return here;
+  };
+  auto predict = [&](int times) {
+    for (int i = 0; i < times; ++i) model.predict(x[range(0, 1 + i % 40)], {.batch_size = 16});
+  };
+  predict(100);
+  const std::size_t in_use = memory_statistics().bytes_in_use;
+  const std::int64_t before = resident();
+  predict(10'000);
+  EXPECT_EQ(memory_statistics().bytes_in_use, in_use);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
+  EXPECT_LT(resident() - before, 2048) << "pages more";              // 8 MiB; a kilobyte a call would be more
+#else
+  (void)before;
+#endif
+  EXPECT_EQ(model.predict_function().trace_count(), 1);
+}
+
+TEST_F(KerasFit, FortyOneLengthsHaveOneTrace) {
+  keras::Sequential model{keras::Input({dyn, 3}), keras::LSTM(4), keras::Dense(1)};
+  model.compile({.optimizer = keras::SGD(0.01), .loss = "mse", .metrics = {"mae"}});
+  std::vector<std::int64_t> lengths(41);
+  std::iota(lengths.begin(), lengths.end(), 20);
+  auto batches = data::from_range(lengths, [](std::int64_t length) {
+    return std::pair(ones({1 + length % 7, length, 3}) / length, zeros({1 + length % 7, 1}));
+  });
+  model.fit(batches, {.epochs = 2, .verbose = 0});
+  model.evaluate(batches);
+  model.predict(batches);
+  EXPECT_EQ(model.train_function().trace_count(), 1);
+  EXPECT_EQ(model.test_function().trace_count(), 1);
+  EXPECT_EQ(model.predict_function().trace_count(), 1);
 }
 
 // --- the seeds' examples
