@@ -50,7 +50,7 @@ struct LayerState {
   std::atomic<std::uint32_t> build_news{0};  // counts builds that ended
   std::atomic<bool> trainable = true;
   std::atomic<std::uint64_t> tables{0};  // that adapt() has found for it: vocabularies, boundaries
-  CustomLayer* body = nullptr;                                 // while it lives, once it has a handle
+  CustomLayer* body = nullptr;           // while it lives, once it has a handle
   std::map<std::uint64_t, std::weak_ptr<LayerState>> parents;  // by object ids: layers that were found to list it
 };
 
