@@ -457,7 +457,7 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
           losses_of_call.restart();
           if (!layer.state().built.load(std::memory_order_acquire)) {
             std::vector<Shape> shapes;
-            for (const Tensor& input : inputs) shapes.push_back(input.defined() ? input.shape() : Shape());
+            for (const Tensor& input : inputs) shapes.push_back(input.defined() ? input.shape(where) : Shape());
             ensure_built(layer, shapes);
           }
           Tensors given = layer.call_many(inputs, context);
