@@ -17,6 +17,10 @@ std::string size_always(const Dim& size) {
   return known.is_constant() ? text(known.constant()) : "None";
 }
 
+bool is_always(const Dim& size, std::int64_t number) {
+  return size.is_constant() ? size.constant() == number : simplified(size).is_constant(number);
+}
+
 DimSpec size_promised(const Dim& size, const std::map<std::string, Dim>& named) {
   const Dim known = simplified(size);
   if (known.is_constant()) return known.constant();

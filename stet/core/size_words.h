@@ -1,6 +1,7 @@
 // Sizes in messages and summaries of layers. Nothing may be decided by these words, which are not recorded, but what
-// holds of a size in all calls: size_always().
+// holds of a size in all calls: size_always() and is_always().
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -13,6 +14,8 @@ namespace stet {
 std::string size_now(const Dim& size);
 /// The size in all calls that the trace serves, as far as its facts fix it: "3"; otherwise "None".
 std::string size_always(const Dim& size);
+/// Whether size_always() is this number.
+bool is_always(const Dim& size, std::int64_t number);
 
 /// The size as a promise: a number if it is the same in every call, the name of one that is the same by form, or `dyn`.
 DimSpec size_promised(const Dim& size, const std::map<std::string, Dim>& named);

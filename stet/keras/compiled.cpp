@@ -146,28 +146,33 @@ std::vector<Metric> listed_metrics(const CompileOptions& options) {
   return out;
 }
 
-Batch with_class_weights(Batch batch, const std::map<std::int64_t, double>& weights, Where where) {
-  if (weights.empty()) return batch;
-  if (!batch.more_y.empty())
-    refuse(text("class_weight: there are ", batch.more_y.size() + 1, " tensors of labels"), where,
-           "it is for models with one output: give sample_weight by output");
-  const Tensor& y = batch.y;
-  if (!y.defined()) refuse("class_weight: the data has no labels", where, "give x and y: fit(x, y)");
-  if (y.rank() < 1 || y.rank() > 2)
-    refuse(text("class_weight: the labels are ", described(y)), where,
-           "they are numbers of classes [n] or [n, 1], or one-hot [n, classes]");
+ClassWeights::ClassWeights(const std::map<std::int64_t, double>& weights, Where where) : where_(where) {
+  if (weights.empty()) return;
   const std::int64_t most = weights.rbegin()->first;
   if (weights.begin()->first < 0 || most > 1'000'000)
     refuse(text("class_weight: there is a weight of class ", most > 1'000'000 ? most : weights.begin()->first), where,
            "classes are counted from 0");
-  std::vector<float> table(static_cast<std::size_t>(most) + 2, 1.0F);  // the last one: all classes beyond
+  std::vector<float> table(static_cast<std::size_t>(most) + 2, 1.0F);
   for (const auto& [number, weight] : weights) table[static_cast<std::size_t>(number)] = static_cast<float>(weight);
+  table_ = tensor(table);
+}
+
+Batch ClassWeights::applied(Batch batch) const {
+  if (!table_.defined()) return batch;
+  if (!batch.more_y.empty())
+    refuse(text("class_weight: there are ", batch.more_y.size() + 1, " tensors of labels"), where_,
+           "it is for models with one output: give sample_weight by output");
+  const Tensor& y = batch.y;
+  if (!y.defined()) refuse("class_weight: the data has no labels", where_, "give x and y: fit(x, y)");
+  if (y.rank() < 1 || y.rank() > 2)
+    refuse(text("class_weight: the labels are ", described(y)), where_,
+           "they are numbers of classes [n] or [n, 1], or one-hot [n, classes]");
   Tensor classes = y;
-  if (y.rank() == 2) classes = y.dim(1).value() == 1 ? reshape(In(y, where), {y.dim(0)}) : argmax(y, 1);
+  if (y.rank() == 2) classes = y.dim(1).value() == 1 ? reshape(In(y, where_), {y.dim(0)}) : argmax(y, 1);
   if (is_floating(classes.dtype())) classes = round(classes);
   classes = cast(classes, i64);
-  const Tensor known = logical_and(classes >= 0, classes <= most);
-  Tensor of_samples = gather(tensor(table), stet::where(known, classes, most + 1), 0);
+  const Dim beyond = table_.dim(0) - 1;
+  Tensor of_samples = gather(table_, where(logical_and(classes >= 0, classes < beyond), classes, beyond), 0);
   if (batch.sample_weight.defined()) {
     const Tensor& given = batch.sample_weight;
     std::vector<Dim> shape{of_samples.dim(0)};

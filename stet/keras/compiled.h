@@ -30,8 +30,17 @@ std::vector<CompiledOutput> compiled_outputs(const CompileOptions& options, std:
 /// All metrics that the options list, in their order.
 std::vector<Metric> listed_metrics(const CompileOptions& options);
 
-/// The batch with the weights of its classes times those it has. y has one tensor of classes: numbers [n], [n, 1], or
-/// one-hot [n, classes] (UserError).
-Batch with_class_weights(Batch batch, const std::map<std::int64_t, double>& weights, Where where);
+/// Weights of classes, to be made into weights of samples. A class below 0 is a UserError.
+class ClassWeights {
+ public:
+  ClassWeights(const std::map<std::int64_t, double>& weights, Where where);
+  /// The batch with the weights of its classes times those it has. y has one tensor of classes: numbers [n], [n, 1], or
+  /// one-hot [n, classes] (UserError).
+  Batch applied(Batch batch) const;
+
+ private:
+  Tensor table_;  // by class; the last one is for all classes beyond. Undefined: there are no weights
+  Where where_;
+};
 
 }  // namespace stet::keras

@@ -76,7 +76,8 @@ std::optional<std::int64_t> Data::batch_count(const ReadOptions& options) const 
 Data::Reader Data::read(const ReadOptions& options, Where where) const {
   // Shared, because a std::function is copied and an iteration is not.
   auto iteration = std::make_shared<data::Iteration>(batches(options, where).iterate(where));
-  return [iteration, kinds = std::to_array(kinds_), weights = options.class_weight, where]() -> std::optional<Batch> {
+  return [iteration, kinds = std::to_array(kinds_),
+          weights = ClassWeights(options.class_weight, where)]() -> std::optional<Batch> {
     if (!iteration->next()) return std::nullopt;
     Batch batch;
     Tensor* firsts[] = {&batch.x, &batch.y, &batch.sample_weight};
@@ -94,7 +95,7 @@ Data::Reader Data::read(const ReadOptions& options, Where where) const {
           others[kind]->push_back(std::move(one));
       }
     }
-    return with_class_weights(std::move(batch), weights, where);
+    return weights.applied(std::move(batch));
   };
 }
 

@@ -34,7 +34,7 @@ class DenseBody : public LibraryLayer {
                                  context.where, text("give it [batch, …, ", inputs, "]")));
     Tensor out = matmul(x.dtype() == compute_dtype() ? x : cast(x, compute_dtype()), in_compute_type(kernel_));
     if (options_.use_bias) out = out + in_compute_type(bias_);
-    if (!options_.activation.defined()) OutputKinds::note(out, OutputKinds::Kind::logits, description(), "");
+    if (!options_.activation.defined()) OutputKinds::note(out, OutputKinds::Kind::logits, *this, "");
     return out;
   }
 

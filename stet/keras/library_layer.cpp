@@ -52,16 +52,14 @@ Tensors LibraryLayer::taken(const Tensors& inputs, Where where) {
 }
 
 void note_probabilities(const ActivationFunction& activation, const Tensor& result, const CustomLayer& layer) {
-  if (activation.is(softmax))
-    OutputKinds::note(result, OutputKinds::Kind::probabilities, layer.description(), "softmax");
-  if (activation.is(sigmoid))
-    OutputKinds::note(result, OutputKinds::Kind::probabilities, layer.description(), "sigmoid");
+  if (activation.is(softmax)) OutputKinds::note(result, OutputKinds::Kind::probabilities, layer, "softmax");
+  if (activation.is(sigmoid)) OutputKinds::note(result, OutputKinds::Kind::probabilities, layer, "sigmoid");
 }
 
 void LibraryLayer::refuse_nothing(const Tensors& inputs, const Tensors& results, Where where) {
   auto is_empty = [](const Tensor& t) {
     for (int axis = 1; t.defined() && axis < t.rank(); ++axis)
-      if (size_always(t.dim(axis)) == "0") return true;
+      if (is_always(t.dim(axis), 0)) return true;
     return false;
   };
   if (std::none_of(results.begin(), results.end(), is_empty) || std::any_of(inputs.begin(), inputs.end(), is_empty))

@@ -64,6 +64,13 @@ ModelForm form_now(CustomModel& model) {
   };
   for (Seen before = seen();; before = seen()) {
     const Structure now(model);
+    {
+      // As it was, as in most calls: nothing has to be described.
+      std::lock_guard lock(training.guard);
+      if (training.structures_noted == before.noted && !training.forms.empty() &&
+          !now.changed_since(training.forms.back().structure))
+        return ModelForm(training.form);
+    }
     std::vector<std::string> frozen = frozen_members(model);
     std::string description = form_text(model, frozen, before.frozen);  // without the lock: listing is user code
     std::lock_guard lock(training.guard);
@@ -76,8 +83,6 @@ ModelForm form_now(CustomModel& model) {
       constexpr std::size_t most = 16;  // a model that is changed all the time does not come back to what it was
       if (training.forms.size() == most) training.forms.erase(training.forms.begin());
       training.forms.push_back({training.forms_made++, now});
-    } else if (known == training.forms.rbegin()) {
-      return ModelForm(training.form);
     } else {
       std::rotate(known.base() - 1, known.base(), training.forms.end());
     }

@@ -15,8 +15,8 @@ thread_local OutputKinds* current = nullptr;
 OutputKinds::OutputKinds() : outer_(std::exchange(current, this)) {}
 OutputKinds::~OutputKinds() { current = outer_; }
 
-void OutputKinds::note(const Tensor& tensor, Kind kind, std::string layer, std::string activation) {
-  if (current && tracing()) current->known_.push_back({tensor, kind, std::move(layer), std::move(activation)});
+void OutputKinds::note(const Tensor& tensor, Kind kind, const CustomLayer& layer, const char* activation) {
+  if (current && tracing()) current->known_.push_back({tensor, kind, layer.description(), activation});
 }
 
 std::string OutputKinds::warning(const Loss& loss, const Tensor& predictions, Where where) {

@@ -27,7 +27,7 @@ class OutputKinds {
   OutputKinds& operator=(const OutputKinds&) = delete;
 
   /// Nothing happens outside of a step, or in one that is not traced.
-  static void note(const Tensor& tensor, Kind kind, std::string layer, std::string activation);
+  static void note(const Tensor& tensor, Kind kind, const CustomLayer& layer, const char* activation);
   /// What a loss is told of predictions that it takes for something else; "" if nothing is known against them.
   static std::string warning(const Loss& loss, const Tensor& predictions, Where where);
 
