@@ -130,6 +130,10 @@ TEST_F(KerasFitOutputs, WeightsOfSamplesAndClassesCountAsInKeras) {
   const Tensor table = tensor({0.5F, 1.0F, 3.0F});
   compare_fit("class_and_sample_weight", one_by_one(), options, {left, kind, kind_weight / gather(table, kind)},
               {.class_weight = {{0, 0.5}, {2, 3}}});
+  // Classes above the last one that is named weigh 1 too.
+  const Tensor first_alone = tensor({0.5F, 1.0F, 1.0F});
+  compare_fit("class_and_sample_weight", one_by_one(), options, {left, kind, kind_weight / gather(first_alone, kind)},
+              {.class_weight = {{0, 0.5}}});
 }
 
 TEST_F(KerasFitOutputs, SingleBatchesAreThoseOfKeras) {
