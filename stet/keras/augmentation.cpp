@@ -4,8 +4,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
-#include "stet/keras/noise_source.h"
-#include "stet/keras/spatial.h"
+#include "stet/keras/random_image_layer.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -17,22 +16,10 @@ using Change = std::function<Tensor(const Tensor& x, const Tensor& drawn)>;
 template <class Options>
 Layer augmentation(const char* layer, const Options& options, bool first, Change change, Where where) {
   const DType dtype = options.dtype.compute_dtype();
-  auto call = [=, source = NoiseSource(options.seed, where)](const Tensor& given, const Context& context) {
-    Tensor x = given.dtype() == dtype ? given : cast(given, dtype);
-    if (!context.training) return x;
-    const bool one = x.rank() == 3;
-    if (one) x = expand_dims(x, 0);
-    if (first) x = channels_to_last(x);
-    const Tensor drawn = source->uniform({x.dim(0), 1, 1, 1}, {.dtype = dtype}, context.where);
-    Tensor out = change(x, drawn);
-    if (first) out = channels_to_first(out);
-    return one ? squeeze(out, 0) : out;
+  auto drawn = [=](const Tensor& x, const NoiseSource& source, Where line) {
+    return change(x, source->uniform({x.dim(0), 1, 1, 1}, {.dtype = dtype}, line));
   };
-  return plain_layer({.class_name = layer,
-                      .name = options.name,
-                      .takes = {.least = 3, .most = 4, .layout = spatial_layout(2, first)},
-                      .call = call,
-                      .policy = options.dtype});
+  return random_image_layer(layer, options, first, drawn, where);
 }
 
 void require_range(const char* layer, const std::pair<double, double>& range, Where where) {

@@ -11,8 +11,7 @@
 #include "stet/core/dim_host.h"
 #include "stet/keras/cropped_images.h"
 #include "stet/keras/layer_state.h"
-#include "stet/keras/noise_source.h"
-#include "stet/keras/spatial.h"
+#include "stet/keras/random_image_layer.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -112,24 +111,12 @@ using Matrices = std::function<Tensor(const Tensor& x, const std::function<Tenso
 Layer transforming(const char* layer, const RandomTransformOptions& options, Matrices matrices, Where where) {
   require_names(layer, options.interpolation, options.fill_mode, where);
   const bool first = is_channels_first(layer, options.data_format, where);
-  const DType dtype = options.dtype.compute_dtype();
   const AffineTransformOptions how{options.interpolation, options.fill_mode, options.fill_value, {}};
-  auto call = [=, source = NoiseSource(options.seed, where)](const Tensor& given, const Context& context) {
-    Tensor x = given.dtype() == dtype ? given : cast(given, dtype);
-    if (!context.training) return x;
-    const bool one = x.rank() == 3;
-    if (one) x = expand_dims(x, 0);
-    if (first) x = channels_to_last(x);
-    auto draw = [&] { return source->uniform({x.dim(0), 1}, {}, context.where); };
-    Tensor out = transformed(x, matrices(x, draw), how);
-    if (first) out = channels_to_first(out);
-    return one ? squeeze(out, 0) : out;
+  auto change = [=](const Tensor& x, const NoiseSource& source, Where line) {
+    auto draw = [&] { return source->uniform({x.dim(0), 1}, {}, line); };
+    return transformed(x, matrices(x, draw), how);
   };
-  return plain_layer({.class_name = layer,
-                      .name = options.name,
-                      .takes = {.least = 3, .most = 4, .layout = spatial_layout(2, first)},
-                      .call = call,
-                      .policy = options.dtype});
+  return random_image_layer(layer, options, first, change, where);
 }
 
 /// A size as a number of the matrices' type.
