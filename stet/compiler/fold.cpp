@@ -1,4 +1,5 @@
 #include <cstring>
+#include <optional>
 
 #include "stet/base/dim_inside.h"
 #include "stet/compiler/pipeline.h"
@@ -59,16 +60,47 @@ std::string folded(const Graph& graph, const Node& node) {
   return bytes;
 }
 
+/// The one element that a value consists of, however often it shows it; nothing if it is not known now.
+std::optional<Expr> one_number(const Graph& graph, ValueId id) {
+  while (graph.node(id).op->kind == Kind::layout && graph.node(id).op->view && graph.node(id).inputs.size() == 1)
+    id = graph.node(id).inputs[0];
+  const Node& node = graph.node(id);
+  if (node.op != &constant_row || node.type().shape.element_count().constant() != 1) return std::nullopt;
+  ScalarBits bits = 0;
+  const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
+  std::memcpy(&bits, bytes.data(), bytes.size());
+  return constant_bits(bits, node.type().dtype);
+}
+
+/// Numbers that a map reads from memory become part of its body: a kernel has only so many buffers, and reading them is
+/// not free.
+void take_numbers(const Graph& graph, Node& node) {
+  MapAttributes map = node.attributes.as<MapAttributes>();
+  std::vector<Expr> operands;
+  bool any = false;
+  for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+    std::optional<Expr> number = one_number(graph, node.inputs[k]);
+    any |= number.has_value();
+    operands.push_back(number ? *number : operand(static_cast<int>(k), graph.type(node.inputs[k]).dtype));
+  }
+  if (!any) return;
+  map.body = simplify(substitute(map.body, operands));
+  drop_unused_inputs(map.body, node.inputs, map.axes);
+  node.attributes = Attributes(view_of(map));
+}
+
 }  // namespace
 
 Graph fold_constants(const Graph& old) {
   Rebuild to(old);
   for (ValueId id = 0; id < static_cast<ValueId>(old.nodes.size()); ++id) {
     Node node = to.renamed(id);
-    if (foldable(to.graph, node))
+    if (foldable(to.graph, node)) {
       to.set(id, to.graph.add_constant(node.type(), folded(to.graph, node)));
-    else
-      to.put(id, std::move(node));
+      continue;
+    }
+    if (node.op == &map_row) take_numbers(to.graph, node);
+    to.put(id, std::move(node));
   }
   return to.finish();
 }

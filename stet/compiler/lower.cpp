@@ -7,6 +7,7 @@
 #include "stet/base/error.h"
 #include "stet/compiler/lower_contract.h"
 #include "stet/compiler/lower_reduce.h"
+#include "stet/compiler/lower_rows.h"
 #include "stet/compiler/lowering.h"
 
 namespace stet {
@@ -99,8 +100,11 @@ Lowering::Lowering(const Graph& graph, Device& device)
   for (ValueId id : graph.results) {
     const ValueType& type = graph.type(id);
     int buffer = add_buffer(ProgramBuffer::result, type.dtype, type.shape.element_count());
+    result_.emplace(id, program->results.size());
     program->results.push_back({type.dtype, type.shape, buffer});
   }
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.nodes.size()); ++id)
+    if (graph.node(id).op == &part_row) parts_[graph.node(id).inputs[0]].push_back(id);
   program->in_place.assign(program->results.size(), -1);
 }
 
@@ -114,12 +118,9 @@ Place Lowering::place_for(ValueId id) {
   if (place.buffer >= 0) return place;
   const ValueType& type = graph_.type(id);
   place.layout = dense_layout(type.shape);
-  for (std::size_t r = 0; r < graph_.results.size(); ++r)
-    if (graph_.results[r] == id) {
-      place.buffer = program->results[r].buffer;
-      return place;
-    }
-  place.buffer = add_buffer(ProgramBuffer::temporary, type.dtype, type.shape.element_count());
+  auto result = result_.find(id);
+  place.buffer = result != result_.end() ? program->results[result->second].buffer
+                                         : add_buffer(ProgramBuffer::temporary, type.dtype, type.shape.element_count());
   return place;
 }
 
@@ -127,14 +128,13 @@ std::vector<Place> Lowering::read_places(ValueId id) {
   const Node& node = graph_.node(id);
   if (node.results.size() == 1) return {place_for(id)};
   std::vector<Place> out(node.results.size());
-  for (ValueId user = id + 1; user < static_cast<ValueId>(graph_.nodes.size()); ++user)
-    if (graph_.node(user).op == &part_row && graph_.node(user).inputs[0] == id) {
-      Place& place = out[static_cast<std::size_t>(graph_.node(user).attributes.as<PartAttributes>().number)];
-      if (place.buffer < 0)
-        place = place_for(user);
-      else
-        places_[static_cast<std::size_t>(user)] = place;
-    }
+  for (ValueId part : parts_[id]) {
+    Place& place = out[static_cast<std::size_t>(graph_.node(part).attributes.as<PartAttributes>().number)];
+    if (place.buffer < 0)
+      place = place_for(part);
+    else
+      places_[static_cast<std::size_t>(part)] = place;
+  }
   return out;
 }
 
@@ -233,6 +233,8 @@ void Lowering::run() {
       lower_branch(call, id);
     } else if (node.op->kind == Kind::loop) {
       lower_loop(call, id);
+    } else if (node.op->kind == Kind::rows) {
+      lower_rows(call, tuple_places(id));
     } else {
       throw InternalError(text("no lowering for ", node.op->name));
     }
@@ -383,6 +385,7 @@ void provide_code(Program& program) {
     open.pop_back();
     for (const std::unique_ptr<Step>& step : next.steps) {
       all.push_back(step.get());
+      for (Step* part : step->parts()) all.push_back(part);
       for (Program* child : step->children()) open.push_back(child);
     }
   }

@@ -1,5 +1,8 @@
 // The state of a lowering: which value lies where. Private to the compiler.
 #pragma once
+#include <unordered_map>
+#include <vector>
+
 #include "stet/compiler/lower.h"
 
 namespace stet {
@@ -32,7 +35,9 @@ class Lowering {
   void copy_results();
 
   const Graph& graph_;
-  std::vector<Place> places_;  // by value
+  std::vector<Place> places_;                                // by value
+  std::unordered_map<ValueId, std::size_t> result_;          // by value: the first result that it is
+  std::unordered_map<ValueId, std::vector<ValueId>> parts_;  // by tuple: its part() nodes, in order
 };
 
 }  // namespace stet

@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <unordered_map>
 
 #include "stet/base/dim_inside.h"
+#include "stet/compiler/grouping.h"
 #include "stet/compiler/pipeline.h"
 #include "stet/compiler/rebuild.h"
 
@@ -12,50 +11,18 @@ namespace {
 
 constexpr std::size_t most_buffers = 16;  // a kernel has no more
 constexpr std::size_t most_results = 6;
-constexpr int most_nodes = 120;               // of all bodies: beyond that, registers spill
-constexpr std::size_t most_readers = 4;       // of one value that are tried: merging stays linear in the graph's size
-constexpr std::size_t longest_search = 1000;  // groups visited to prove that a merge makes no cycle
-constexpr std::int64_t wide_row = 64;         // elements along the last axis that make a loop over rows worth it
+constexpr int most_nodes = 120;          // of all bodies: beyond that, registers spill
+constexpr std::size_t most_readers = 4;  // of one value that are tried: merging stays linear in the graph's size
+constexpr std::int64_t wide_row = 64;    // elements along the last axis that make a loop over rows worth it
 
 bool is_repeated(const AxisMap& axes) {
   return std::all_of(axes.axes.begin(), axes.axes.begin() + axes.rank, [](int axis) { return axis < 0; });
 }
 
-/// Its memory is walked from one element to the next, not through a view that jumps.
-bool lies_dense(const Graph& graph, ValueId id) {
-  for (;;) {
-    const Node& node = graph.node(id);
-    if (node.op == &input_row) return node.attributes.as<InputAttributes>().strides.empty();
-    if (node.op->kind != Kind::layout || !node.op->view) return true;
-    const Shape& shape = graph.type(node.inputs[0]).shape;
-    std::optional<Layout> view = node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
-    if (!view) return true;
-    std::vector<Dim> dense = dense_strides(node.type().shape);
-    for (std::size_t axis = 0; axis < dense.size(); ++axis)
-      if (!identical(dense[axis], view->strides[axis]) && !node.type().shape[static_cast<int>(axis)].is_constant(1))
-        return false;
-    id = node.inputs[0];
-  }
-}
-
-/// Nodes in groups, at first each in one of its own. Groups are what the new graph has as nodes, so that none may
-/// depend on itself through another.
 class Merging {
  public:
-  explicit Merging(const Graph& graph)
-      : graph_(graph), users_(users(graph)), facts_(graph.nodes.size()), seen_(graph.nodes.size(), 0) {
-    // What has an effect comes after what had one before, as if it used it.
-    ValueId effect = -1;
-    for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
-      if (!has_effect(graph.nodes[id])) continue;
-      if (effect >= 0) users_[static_cast<std::size_t>(effect)].push_back(static_cast<int>(id));
-      effect = static_cast<ValueId>(id);
-    }
-    for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
-      group_.push_back(id);
-      members_.push_back({static_cast<ValueId>(id)});
-      facts_[id] = facts_of(static_cast<ValueId>(id));
-    }
+  explicit Merging(const Graph& graph) : graph_(graph), groups_(graph) {
+    for (std::size_t id = 0; id < graph.nodes.size(); ++id) facts_.push_back(facts_of(static_cast<ValueId>(id)));
   }
 
   void run() {
@@ -76,11 +43,11 @@ class Merging {
 
   Graph rebuilt() const {
     Rebuild to(graph_);
-    for (std::size_t group : sorted())
-      if (members_[group].size() == 1)
-        to.copy(members_[group][0]);
+    for (std::size_t group : groups_.sorted())
+      if (groups_.members(group).size() == 1)
+        to.copy(groups_.members(group)[0]);
       else
-        put_merged(to, members_[group]);
+        put_merged(to, groups_.members(group));
     return to.finish();
   }
 
@@ -93,7 +60,7 @@ class Merging {
 
   const Facts& facts(ValueId id) const { return facts_[static_cast<std::size_t>(id)]; }
   const MapAttributes& map(ValueId id) const { return graph_.node(id).attributes.as<MapAttributes>(); }
-  std::size_t group(ValueId id) const { return group_[static_cast<std::size_t>(id)]; }
+  std::size_t group(ValueId id) const { return groups_.group(id); }
 
   Facts facts_of(ValueId id) const {
     const Node& node = graph_.node(id);
@@ -112,11 +79,7 @@ class Merging {
     if (!facts(other).mergeable) return;
     std::size_t a = group(one), b = group(other);
     if (a == b || !fits(one, other) || !reads_where_written(a, b) || !within_limits(a, b)) return;
-    if (path_through_others(a, b) || path_through_others(b, a)) return;
-    for (ValueId id : members_[a]) group_[static_cast<std::size_t>(id)] = b;
-    members_[b].insert(members_[b].end(), members_[a].begin(), members_[a].end());
-    std::sort(members_[b].begin(), members_[b].end());
-    members_[a].clear();
+    if (!groups_.would_circle(a, b)) groups_.unite(a, b);
   }
 
   /// One iteration space, and none makes the other's loop slow.
@@ -124,7 +87,7 @@ class Merging {
     const Shape& shape = graph_.type(one).shape;
     if (!identical(shape, graph_.type(other).shape)) return false;
     auto flat = [&](ValueId id) {
-      const std::vector<ValueId>& members = members_[group(id)];
+      const std::vector<ValueId>& members = groups_.members(group(id));
       return std::all_of(members.begin(), members.end(), [&](ValueId member) { return facts(member).flat; });
     };
     return flat(one) == flat(other) || (shape.rank() > 0 && shape[-1].hint().value_or(0) >= wide_row);
@@ -133,7 +96,7 @@ class Merging {
   /// What a member takes from another is the element at its own position.
   bool reads_where_written(std::size_t a, std::size_t b) const {
     for (std::size_t from : {a, b})
-      for (ValueId id : members_[from])
+      for (ValueId id : groups_.members(from))
         for (std::size_t k = 0; k < graph_.node(id).inputs.size(); ++k) {
           std::size_t maker = group(graph_.node(id).inputs[k]);
           if ((maker == a || maker == b) && !is_identity(map(id).axes[k])) return false;
@@ -147,63 +110,14 @@ class Merging {
     int nodes = 0;
     auto inside = [&](ValueId id) { return group(id) == a || group(id) == b; };
     for (std::size_t from : {a, b})
-      for (ValueId id : members_[from]) {
+      for (ValueId id : groups_.members(from)) {
         nodes += facts(id).size;
         for (ValueId input : graph_.node(id).inputs)
           if (!inside(input) && std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(input);
-        const std::vector<int>& readers = users_[static_cast<std::size_t>(id)];
+        const std::vector<int>& readers = groups_.users(id);
         results += std::any_of(readers.begin(), readers.end(), [&](int user) { return user < 0 || !inside(user); });
       }
     return results <= most_results && inputs.size() + results <= most_buffers && nodes <= most_nodes;
-  }
-
-  /// Something outside of both depends on `from`, and `to` on it. True also where the search takes too long.
-  bool path_through_others(std::size_t from, std::size_t to) {
-    ++search_;
-    std::vector<std::size_t> open;
-    std::size_t visited = 0;
-    auto follow = [&](std::size_t at) {
-      for (ValueId id : members_[at])
-        for (int user : users_[static_cast<std::size_t>(id)]) {
-          if (user < 0) continue;
-          std::size_t next = group(user);
-          if (next == from || (at == from && next == to) || seen_[next] == search_) continue;
-          if (next == to) return true;
-          seen_[next] = search_;
-          open.push_back(next);
-        }
-      return false;
-    };
-    if (follow(from)) return true;
-    while (!open.empty()) {
-      std::size_t at = open.back();
-      open.pop_back();
-      if (++visited > longest_search || follow(at)) return true;
-    }
-    return false;
-  }
-
-  /// Groups so that inputs come first; otherwise where their last member stood.
-  std::vector<std::size_t> sorted() const {
-    std::vector<int> waiting(members_.size(), 0);
-    for (std::size_t id = 0; id < users_.size(); ++id)
-      for (int user : users_[id])
-        if (user >= 0 && group(user) != group_[id]) ++waiting[group(user)];
-    using Item = std::pair<ValueId, std::size_t>;  // last member, group
-    std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
-    for (std::size_t g = 0; g < members_.size(); ++g)
-      if (!members_[g].empty() && waiting[g] == 0) ready.emplace(members_[g].back(), g);
-    std::vector<std::size_t> out;
-    while (!ready.empty()) {
-      std::size_t at = ready.top().second;
-      ready.pop();
-      out.push_back(at);
-      for (ValueId id : members_[at])
-        for (int user : users_[static_cast<std::size_t>(id)])
-          if (user >= 0 && group(user) != at && --waiting[group(user)] == 0)
-            ready.emplace(members_[group(user)].back(), group(user));
-    }
-    return out;
   }
 
   void put_merged(Rebuild& to, const std::vector<ValueId>& members) const {
@@ -218,7 +132,6 @@ class Merging {
     };
     std::unordered_map<ValueId, Expr> values;  // of members, over the inputs of all
     std::vector<ValueId> stored;
-    std::size_t here = group(members[0]);
     for (ValueId id : members) {
       const Node& node = graph_.node(id);
       std::vector<Expr> operands;
@@ -229,8 +142,7 @@ class Merging {
                                                             graph_.type(node.inputs[k]).dtype));
       }
       values[id] = substitute(map(id).body, operands);
-      const std::vector<int>& readers = users_[static_cast<std::size_t>(id)];
-      if (std::all_of(readers.begin(), readers.end(), [&](int u) { return u >= 0 && group(u) == here; })) continue;
+      if (!groups_.is_result(id)) continue;
       stored.push_back(id);
       maps.bodies.push_back(simplify(values[id]));
     }
@@ -258,12 +170,8 @@ class Merging {
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> users_;
+  Grouping groups_;
   std::vector<Facts> facts_;
-  std::vector<std::size_t> group_;             // of each node
-  std::vector<std::vector<ValueId>> members_;  // of each group, ascending; none when it went into another
-  std::vector<int> seen_;                      // by group: the search that saw it last
-  int search_ = 0;
 };
 
 }  // namespace

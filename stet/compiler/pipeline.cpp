@@ -23,6 +23,7 @@ constexpr Pass pass_table[] = {
     {"fuse_maps", fuse_maps},
     {"fuse_reductions", fuse_into_reductions},
     {"fuse_epilogues", fuse_epilogues},
+    {"fuse_rows", fuse_rows},
     {"merge_maps", merge_maps},
 };
 
@@ -36,13 +37,15 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// The graph with the children of its branches and loops rewritten by `pass`: a pass sees one level at a time.
-Graph with_children(const Graph& given, const Pass& pass) {
+/// The graph rewritten by `pass`, its branches and loops first: a pass sees one level at a time.
+Graph rewritten(const Graph& given, const Pass& pass) {
+  auto has_children = [](const Node& node) { return node.op->kind == Kind::branch || node.op->kind == Kind::loop; };
+  if (std::none_of(given.nodes.begin(), given.nodes.end(), has_children)) return pass.run(given);
   Graph graph = given;
   for (Node& node : graph.nodes)
-    if (!children(node).empty())
-      node = with_children(std::move(node), [&](const Graph& child) { return pass.run(with_children(child, pass)); });
-  return graph;
+    if (has_children(node))
+      node = with_children(std::move(node), [&](const Graph& child) { return rewritten(child, pass); });
+  return pass.run(graph);
 }
 
 }  // namespace
@@ -65,7 +68,7 @@ std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& optio
   for (const Pass& pass : pass_table) {
     if (!wanted(pass.name)) continue;
     Stopwatch watch;
-    graph = pass.run(with_children(graph, pass));
+    graph = rewritten(graph, pass);
     note(pass.name, watch);
     if (options.verify) verify(graph, pass.name);
     if (options.observe) options.observe(pass.name, graph);

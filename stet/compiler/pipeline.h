@@ -53,7 +53,8 @@ Graph merge_loops(const Graph&);
 /// Removes what changes nothing: simplifies bodies, drops inputs that they do not read, and reshapes, transposes and
 /// broadcasts to what is already there. Early, so that later passes see fewer and plainer nodes.
 Graph simplify_graph(const Graph&);
-/// Computes maps of constants now, with the rounding that generated code has.
+/// Computes maps of constants now, with the rounding that generated code has, and puts single numbers into the maps
+/// that use them.
 Graph fold_constants(const Graph&);
 /// Makes equal nodes one. After folding, which makes more nodes equal; before fusion, which would copy them apart.
 Graph share_common(const Graph&);
@@ -75,6 +76,9 @@ Graph fuse_maps(const Graph&);
 Graph fuse_into_reductions(const Graph&);
 /// Puts a map (bias, activation) behind the matrix product that it alone uses. On what maps remain.
 Graph fuse_epilogues(const Graph&);
+/// Puts maps and reductions over the rows of one space together, to be done a row at a time. After the other fusions:
+/// on what chains and epilogues remain; before merge_maps, which would take the maps.
+Graph fuse_rows(const Graph&);
 /// Makes maps of one shape that read the same values, or each other, one loop with several results: an optimizer's
 /// update reads the gradient once, and what several maps need is computed once. Last, because a map that is part of a
 /// tuple can no longer go into a reduction or behind a matrix product.

@@ -19,7 +19,8 @@ namespace stet {
 /// the one step K that makes its result cannot throw, reads the old value only at the element that it writes, and
 /// putting every other reader of the old value and every step that may throw before K makes no cycle. The largest
 /// updates are placed first. A program with late sizes, whose steps are bound while it runs, updates nothing in place.
-void plan_updates(Program& program, std::span<const Update> updates);
+/// `visits`: counts the steps looked at, the work that grows.
+void plan_updates(Program& program, std::span<const Update> updates, std::size_t* visits = nullptr);
 
 /// Walks the steps in their order and throws InternalError unless Program::in_place holds: nobody reads an old value
 /// after it was overwritten, and nothing throws from the first overwriting step on.

@@ -8,6 +8,7 @@
 #include "stet/cpu/line_steps.h"
 #include "stet/cpu/pool_step.h"
 #include "stet/cpu/positions_step.h"
+#include "stet/cpu/rows_step.h"
 #include "stet/cpu/scatter_step.h"
 #include "stet/cpu/transpose_step.h"
 #include "stet/runtime/device.h"
@@ -22,6 +23,7 @@ class CpuTarget : public Target {
     if (TransposeStep::is_one(launch)) return std::make_unique<TransposeStep>(std::move(launch));
     return std::make_unique<KernelStep>(std::move(launch));
   }
+  std::unique_ptr<Step> rows(RowLaunch launch) const override { return std::make_unique<RowsStep>(std::move(launch)); }
   std::unique_ptr<Step> contraction(ContractionSpec spec) const override {
     return std::make_unique<GemmStep>(std::move(spec));
   }

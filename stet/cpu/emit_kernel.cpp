@@ -9,6 +9,7 @@
 #include "stet/base/text.h"
 #include "stet/cpu/emit_combine.h"
 #include "stet/cpu/emit_expr.h"
+#include "stet/cpu/emit_launch.h"
 #include "stet/ir/expand_math.h"
 
 namespace stet::cpu {
@@ -34,23 +35,13 @@ int expanded_size(const std::vector<Expr>& bodies) {
   return static_cast<int>(nodes.size());
 }
 
-class KernelEmitter {
+class KernelEmitter : private LaunchEmitter {
  public:
   KernelEmitter(LlvmBuilder& builder, const Kernel& kernel, EmitOptions options)
-      : b(builder),
-        kernel_(kernel),
-        options_(options),
-        numbers_(kernel.numbers()),
-        places_(number_layout(kernel, options.checked)),
-        lanes_(vector_lanes(kernel)),
-        inner_(kernel.loops.size() - 1) {}
+      : KernelEmitter(builder, kernel, options, number_layout(kernel, options.checked)) {}
 
   void emit() {
-    Type i64 = b.index(), pointer = b.pointer();
-    Value function = b.begin_function(entry_name, i64, {pointer, pointer, i64, i64, pointer});
-    b.add_parameter_attribute(function, 0, "noalias");
-    b.add_parameter_attribute(function, 1, "noalias");
-    load_arguments();
+    begin();
     if (!kernel_.has_reduction())
       emit_map();
     else if (kernel_.loops.back().reduced)
@@ -63,6 +54,14 @@ class KernelEmitter {
   }
 
  private:
+  KernelEmitter(LlvmBuilder& builder, const Kernel& kernel, EmitOptions options, NumberLayout places)
+      : LaunchEmitter(builder, kernel.numbers(), kernel.buffer_count, places.total,
+                      options.checked ? places.extents : -1, vector_lanes(kernel)),
+        kernel_(kernel),
+        options_(options),
+        places_(places),
+        inner_(kernel.loops.size() - 1) {}
+
   /// The position of everything but the vectorised loop, and what can be computed once for it.
   struct Run {
     std::vector<Value> indices;        // per loop; the inner one unset
@@ -70,101 +69,9 @@ class KernelEmitter {
     std::vector<Value> hoisted;        // operands that do not move along the inner loop, as vectors; else null
   };
 
-  void load_arguments() {
-    Value buffers = b.parameter(0);
-    for (int k = 0; k < kernel_.buffer_count; ++k)
-      buffers_.push_back(b.load(b.pointer(), b.element_pointer(b.pointer(), buffers, b.index(k)), 8));
-    for (int k = 0; k < places_.total; ++k) words_.push_back(word(k));
-  }
-  Value word(int k) { return b.load(b.index(), b.element_pointer(b.index(), b.parameter(1), b.index(k)), 8); }
-
-  Value number(const Dim& dim) {
-    if (dim.is_constant(0) || dim.is_constant(1) || dim.is_constant(-1)) return b.index(dim.constant());
-    for (std::size_t i = 0; i < numbers_.size(); ++i)
-      if (identical(numbers_[i], dim)) return words_[i];
-    throw InternalError(text("kernel number ", dim, " is not listed"));
-  }
-
-  // --- addresses
-
-  /// a * b with 0 and 1 left out, so that dense code stays small without an optimiser.
-  Value scaled(Value index, const Dim& stride) {
-    if (stride.is_constant(1)) return index;
-    return b.multiply(index, number(stride));
-  }
-
-  /// offset + sum of indices * strides over every loop but the inner one.
+  /// Over every loop but the inner one.
   Value base_of(const Affine& affine, const std::vector<Value>& indices) {
-    Value sum = affine.offset.is_constant(0) ? nullptr : number(affine.offset);
-    for (std::size_t loop = 0; loop < inner_; ++loop) {
-      if (affine.strides[loop].is_constant(0)) continue;
-      Value term = scaled(indices[loop], affine.strides[loop]);
-      sum = sum ? b.add(sum, term) : term;
-    }
-    return sum ? sum : b.index(0);
-  }
-
-  Value inner_lanes(Value i) { return b.add(b.splat(i, lanes_), b.lane_numbers(b.index(), lanes_)); }
-
-  /// The last lane first.
-  Value reversed(Value lanes) {
-    std::vector<LLVMValueRef> order;
-    for (int lane = lanes_; lane-- > 0;)
-      order.push_back(LLVMConstInt(b.integer(32), static_cast<unsigned long long>(lane), false));
-    return LLVMBuildShuffleVector(b.raw(), lanes, LLVMGetUndef(b.type_of(lanes)),
-                                  LLVMConstVector(order.data(), static_cast<unsigned>(order.size())), "");
-  }
-
-  /// base + (i + lane) * stride, per lane.
-  Value lane_addresses(Value base, Value i, const Dim& stride) {
-    if (stride.is_constant(0)) return b.splat(base, lanes_);
-    Value position = inner_lanes(i);
-    if (!stride.is_constant(1)) position = b.multiply(position, b.splat(number(stride), lanes_));
-    return b.add(b.splat(base, lanes_), position);
-  }
-
-  // --- checks
-
-  void fail_if(Value condition, std::int64_t check, Value value, Value position) {
-    b.when(condition, [&] {
-      Value status = b.parameter(4);
-      auto put = [&](int slot, Value v) { b.store(v, b.element_pointer(b.index(), status, b.index(slot)), 8); };
-      put(0, b.index(check));
-      put(1, value);
-      put(2, position);
-      b.result(b.index(check));
-      b.position(b.block("unreachable"));  // `when` adds a branch; this block has no predecessor
-    });
-  }
-
-  Value any_lane(Value mask) { return b.intrinsic("llvm.vector.reduce.or", {b.type_of(mask)}, {mask}); }
-
-  /// Fails with the first lane of `bad`, its value and position.
-  void fail_if_any(Value bad, std::int64_t check, Value values, Value positions) {
-    Value bits = b.bitcast(bad, b.integer(lanes_));
-    Value lane = b.intrinsic("llvm.cttz", {b.integer(lanes_)}, {bits, b.constant(b.boolean(), 0)});
-    Value at = lanes_ < 64 ? LLVMBuildZExt(b.raw(), lane, b.integer(64), "") : lane;
-    // Lane numbers beyond the vector (no bad lane) must not be extracted with: keep them in range.
-    at = b.minimum(at, b.index(lanes_ - 1));
-    Value value = LLVMBuildExtractElement(b.raw(), values, at, "");
-    Value position = LLVMBuildExtractElement(b.raw(), positions, at, "");
-    fail_if(any_lane(bad), check, value, position);
-  }
-
-  /// Checked mode: elements [first, first + active) lie in the buffer.
-  void check_range(const Access& access, Value first, Value active) {
-    if (!options_.checked) return;
-    Value extent = words_[static_cast<std::size_t>(places_.extents + access.buffer)];
-    Value low = b.compare(LLVMIntSLT, first, b.index(0));
-    Value high = b.compare(LLVMIntSGT, b.add(first, active), extent);
-    fail_if(b.bit_or(low, high), bounds_check_base + access.buffer, first, active);
-  }
-  void check_lanes(const Access& access, Value addresses, Value mask) {
-    if (!options_.checked) return;
-    Value extent = b.splat(words_[static_cast<std::size_t>(places_.extents + access.buffer)], lanes_);
-    Value bad = b.bit_or(b.compare(LLVMIntSLT, addresses, b.zero(b.type_of(addresses))),
-                         b.compare(LLVMIntSGE, addresses, extent));
-    fail_if_any(b.bit_and(bad, mask), bounds_check_base + access.buffer, addresses, addresses);
+    return LaunchEmitter::base_of(affine, indices, inner_);
   }
 
   // --- operands
@@ -220,13 +127,6 @@ class KernelEmitter {
     return run;
   }
 
-  Value number_value(const Access& access) {
-    Value integer = number(access.address.offset);
-    return emit_expr(
-        b, scalar::cast(operand(0, DType::i64), access.dtype), 1, [&](int) { return integer; },
-        [&](int) -> Value { throw InternalError("a number has no loop index"); });
-  }
-
   Value inside(const Guard& guard, const std::vector<Value>& indices, Value i, bool as_lanes) {
     Value position = base_of(guard.position, indices);
     Value extent = number(guard.extent);
@@ -255,11 +155,8 @@ class KernelEmitter {
       Value one = inside(guard, run.indices, nullptr, false);
       ok = ok ? b.bit_and(ok, one) : one;
     }
-    Value pointer = buffers_[static_cast<std::size_t>(access.buffer)];
-    if (!ok) {
-      check_range(access, base, b.index(1));
-      return from_storage(b, access.dtype, b.load(type, b.element_pointer(type, pointer, base), size_of(access.dtype)));
-    }
+    Value pointer = buffer(access);
+    if (!ok) return load_one(access, base);
     // Outside the guards nothing is touched: there may be no element at all. The spare place holds the zero read then.
     base = b.select(ok, base, b.index(0));
     check_range(access, base, b.select(ok, b.index(1), b.index(0)));
@@ -272,7 +169,7 @@ class KernelEmitter {
                     const std::function<Value(int)>& operand) {
     const Access& access = kernel_.operands[number];
     Type element = b.storage(access.dtype), type = b.vector(element, lanes_);
-    Value pointer = buffers_[static_cast<std::size_t>(access.buffer)];
+    Value pointer = buffer(access);
     Value addresses = nullptr;
     const Dim& stride = access.address.strides[inner_];
     for (const Indirection& indirection : access.indirections) {
@@ -296,23 +193,9 @@ class KernelEmitter {
                                               : b.splat(inside(guard, run.indices, i, false), lanes_);
       guarded = guarded ? b.bit_and(guarded, ok) : ok;
     }
+    if (!addresses && access.guards.empty())
+      return load_lanes(access, run.operand_bases[number], i, stride, mask, active);
     bool contiguous = !addresses && stride.is_constant(1);
-    if (contiguous && access.guards.empty()) {
-      Value first = b.add(run.operand_bases[number], i);
-      check_range(access, first, active);
-      Value at = b.element_pointer(element, pointer, first);
-      int align = size_of(access.dtype);
-      return from_storage(b, access.dtype, mask ? b.masked_load(type, at, mask, align) : b.load(type, at, align));
-    }
-    if (!addresses && stride.is_constant(-1) && access.guards.empty()) {
-      // Backwards: the lanes as they lie in memory, turned around.
-      Value base = b.subtract(run.operand_bases[number], i);
-      check_range(access, b.subtract(base, b.subtract(active, b.index(1))), active);
-      Value at = b.element_pointer(element, pointer, b.subtract(base, b.index(lanes_ - 1)));
-      int align = size_of(access.dtype);
-      return from_storage(b, access.dtype,
-                          reversed(mask ? b.masked_load(type, at, reversed(mask), align) : b.load(type, at, align)));
-    }
     if (!addresses) addresses = lane_addresses(run.operand_bases[number], i, stride);
     if (!guarded) guarded = LLVMConstAllOnes(b.vector(b.boolean(), lanes_));
     check_lanes(access, addresses, guarded);
@@ -336,7 +219,7 @@ class KernelEmitter {
   }
   Value body_at(const Run& run, Value i, Value mask, Value active) { return bodies_at(run, i, mask, active)[0]; }
   Value index_value(const Run& run, int loop, Value i) {
-    if (static_cast<std::size_t>(loop) == inner_) return inner_lanes(i);
+    if (static_cast<std::size_t>(loop) == inner_) return positions(i);
     return b.splat(run.indices[static_cast<std::size_t>(loop)], lanes_);
   }
 
@@ -345,7 +228,7 @@ class KernelEmitter {
   /// Stores lanes of a result at base + i.
   void store_lanes(const Access& access, Value value, Value base, Value i, Value mask, Value active) {
     Type element = b.storage(access.dtype);
-    Value pointer = buffers_[static_cast<std::size_t>(access.buffer)];
+    Value pointer = buffer(access);
     const Dim& stride = access.address.strides[inner_];
     int align = size_of(access.dtype);
     if (!stride.is_constant(1)) {
@@ -386,18 +269,11 @@ class KernelEmitter {
 
   // --- loops
 
-  /// Indices of `loops` (outermost first) from their position as one number.
+  /// Indices of `loops` from their position as one number.
   void decompose(Value flat, const std::vector<std::size_t>& loops, std::vector<Value>& indices) {
-    for (std::size_t k = loops.size(); k-- > 0;) {
-      if (k == 0) {
-        indices[loops[k]] = flat;
-        return;
-      }
-      Value extent = number(kernel_.loops[loops[k]].extent);
-      Value next = LLVMBuildUDiv(b.raw(), flat, extent, "");
-      indices[loops[k]] = b.subtract(flat, b.multiply(next, extent));
-      flat = next;
-    }
+    std::vector<Dim> extents;
+    for (std::size_t loop : loops) extents.push_back(kernel_.loops[loop].extent);
+    LaunchEmitter::decompose(flat, loops, extents, indices);
   }
 
   std::vector<std::size_t> outer_kept_loops() const {
@@ -411,21 +287,6 @@ class KernelEmitter {
     for (std::size_t i = 0; i < kernel_.loops.size(); ++i)
       if (kernel_.loops[i].reduced) out.push_back(i);
     return out;
-  }
-
-  /// Calls `body` for every vector of [begin, end): whole ones `unroll` at a time, then masked ones.
-  void vector_loop(Value begin, Value end, int unroll,
-                   const std::function<void(Value i, Value mask, Value active)>& body) {
-    int step = unroll * lanes_;
-    Value whole =
-        b.add(begin, b.multiply(LLVMBuildSDiv(b.raw(), b.subtract(end, begin), b.index(step), ""), b.index(step)));
-    b.loop(begin, whole, b.index(step), [&](Value i) {
-      for (int u = 0; u < unroll; ++u) body(b.add(i, b.index(u * lanes_)), nullptr, b.index(lanes_));
-    });
-    b.loop(whole, end, b.index(lanes_), [&](Value i) {
-      Value active = b.minimum(b.subtract(end, i), b.index(lanes_));
-      body(i, b.mask_below(active, lanes_), active);
-    });
   }
 
   static constexpr std::int64_t strip_ = 64;
@@ -474,7 +335,7 @@ class KernelEmitter {
 
   // --- reductions
 
-  Value reduce_bound(int which) { return words_[static_cast<std::size_t>(places_.reduce_begin + which)]; }
+  Value reduce_bound(int which) { return word(places_.reduce_begin + which); }
 
   /// Runs `body` for every position of reduced loops `loops[at…]`, carrying accumulators. The kernel's outermost
   /// reduced loop runs between the launch's bounds.
@@ -527,7 +388,7 @@ class KernelEmitter {
         Value at = u == 0 ? i : b.add(i, b.index(u * lanes_));
         auto mine = in.subspan(static_cast<std::size_t>(u * width), static_cast<std::size_t>(width));
         Value value = body_at(run, at, nullptr, b.index(lanes_));
-        for (Value v : reducer.step(mine, value, inner_lanes(at), nullptr)) next.push_back(v);
+        for (Value v : reducer.step(mine, value, positions(at), nullptr)) next.push_back(v);
       }
       return next;
     });
@@ -537,7 +398,7 @@ class KernelEmitter {
       std::vector<Value> next(in.begin(), in.end());
       Value value = body_at(run, i, mask, active);
       auto first = in.subspan(0, static_cast<std::size_t>(width));
-      std::vector<Value> updated = reducer.step(first, value, inner_lanes(i), mask);
+      std::vector<Value> updated = reducer.step(first, value, positions(i), mask);
       std::copy(updated.begin(), updated.end(), next.begin());
       return next;
     });
@@ -553,19 +414,9 @@ class KernelEmitter {
     };
     Value stored = epilogue_of(combined, 1, [&](int k) -> Value {
       const Access& access = kernel_.epilogue_operands[static_cast<std::size_t>(k)];
-      if (access.source == Access::number) return number_value(access);
-      Type type = b.storage(access.dtype);
-      Value at = address(access.address);
-      check_range(access, at, b.index(1));
-      Value pointer = b.element_pointer(type, buffers_[static_cast<std::size_t>(access.buffer)], at);
-      return from_storage(b, access.dtype, b.load(type, pointer, size_of(access.dtype)));
+      return access.source == Access::number ? number_value(access) : load_one(access, address(access.address));
     });
-    const Access& result = kernel_.result;
-    Value at = address(result.address);
-    check_range(result, at, b.index(1));
-    Type type = b.storage(result.dtype);
-    b.store(to_storage(b, result.dtype, stored),
-            b.element_pointer(type, buffers_[static_cast<std::size_t>(result.buffer)], at), size_of(result.dtype));
+    store_one(kernel_.result, stored, address(kernel_.result.address));
   }
 
   /// The last loop is kept: a strip of it is held in registers while the reduced loops run.
@@ -625,36 +476,13 @@ class KernelEmitter {
   Value column_operand(int k, const std::vector<Value>& indices, Value i, Value mask, Value active) {
     const Access& access = kernel_.epilogue_operands[static_cast<std::size_t>(k)];
     if (access.source == Access::number) return b.splat(number_value(access), lanes_);
-    Type element = b.storage(access.dtype), type = b.vector(element, lanes_);
-    Value base = base_of(access.address, indices), pointer = buffers_[static_cast<std::size_t>(access.buffer)];
-    const Dim& stride = access.address.strides[inner_];
-    int align = size_of(access.dtype);
-    if (stride.is_constant(0)) {
-      check_range(access, base, b.index(1));
-      Value one = b.load(element, b.element_pointer(element, pointer, base), align);
-      return b.splat(from_storage(b, access.dtype, one), lanes_);
-    }
-    if (stride.is_constant(1)) {
-      Value first = b.add(base, i);
-      check_range(access, first, active);
-      Value at = b.element_pointer(element, pointer, first);
-      return from_storage(b, access.dtype, mask ? b.masked_load(type, at, mask, align) : b.load(type, at, align));
-    }
-    Value addresses = lane_addresses(base, i, stride);
-    Value lanes_mask = mask ? mask : LLVMConstAllOnes(b.vector(b.boolean(), lanes_));
-    check_lanes(access, addresses, lanes_mask);
-    return from_storage(b, access.dtype, b.gather(element, pointer, addresses, lanes_mask, align));
+    return load_lanes(access, base_of(access.address, indices), i, access.address.strides[inner_], mask, active);
   }
 
-  LlvmBuilder& b;
   const Kernel& kernel_;
   EmitOptions options_;
-  std::vector<Dim> numbers_;
   NumberLayout places_;
-  int lanes_;
   std::size_t inner_;
-  std::vector<Value> buffers_;
-  std::vector<Value> words_;
 };
 
 }  // namespace

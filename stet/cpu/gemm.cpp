@@ -41,9 +41,9 @@ constexpr Count left_strip_panels = 4;
 /// From here on the library is better at a transposed left matrix of many rows; at other layouts the two are level.
 constexpr double library_work = 1 << 28;
 constexpr Count least_library_rows = 512, least_library_size = 128;
-/// The library's panels: it copies what it is given, so they are not made smaller than this, nor more than enough to
-/// keep a few threads evenly busy.
-constexpr Count least_panel_rows = 256, least_panel_columns = 512, most_library_panels = 8;
+/// The library's panels. It copies what it is given, so that they cost some hundredths of the time where few threads run;
+/// larger ones are too few for many threads.
+constexpr Count least_panel_rows = 64, least_panel_columns = 256, most_library_panels = 16;
 
 constexpr Count round_up(Count value, Count step) { return (value + step - 1) / step * step; }
 constexpr Count divide_up(Count value, Count by) { return (value + by - 1) / by; }
@@ -205,17 +205,19 @@ struct GemmKernel::State {
 
 namespace {
 
-void check_matrix(const char* what, const GemmMatrix& matrix, Count rows, Count columns, Count batch) {
-  if (rows <= 0 || columns <= 0 || batch <= 0) return;  // nothing is touched
-  Count last = 0, whole = 0;
-  bool fits = matrix.leading >= columns && matrix.batch_stride >= 0 &&
+void check_matrix(const char* what, const GemmMatrix& matrix, Count rows, Count columns, Count batch, Count outer) {
+  if (rows <= 0 || columns <= 0 || batch <= 0 || outer <= 0) return;  // nothing is touched
+  Count last = 0, whole = 0, before = 0;
+  bool fits = matrix.leading >= columns && matrix.batch_stride >= 0 && matrix.outer_stride >= 0 &&
               !__builtin_mul_overflow(rows - 1, matrix.leading, &last) &&
               !__builtin_mul_overflow(batch - 1, matrix.batch_stride, &whole) &&
-              !__builtin_add_overflow(whole, last, &whole) && !__builtin_add_overflow(whole, columns, &whole) &&
-              whole <= matrix.extent;
+              !__builtin_mul_overflow(outer - 1, matrix.outer_stride, &before) &&
+              !__builtin_add_overflow(whole, before, &whole) && !__builtin_add_overflow(whole, last, &whole) &&
+              !__builtin_add_overflow(whole, columns, &whole) && whole <= matrix.extent;
   if (!fits) [[unlikely]]
-    throw InternalError(text("gemm: ", what, " of ", rows, "x", columns, ", batch ", batch, ", does not fit: leading ",
-                             matrix.leading, ", batch stride ", matrix.batch_stride, ", extent ", matrix.extent));
+    throw InternalError(text("gemm: ", what, " of ", rows, "x", columns, ", batch ", batch, ", outer ", outer,
+                             ", does not fit: leading ", matrix.leading, ", batch stride ", matrix.batch_stride,
+                             ", outer stride ", matrix.outer_stride, ", extent ", matrix.extent));
 }
 
 /// A call in progress: what every chunk needs to know.
@@ -231,14 +233,16 @@ class Call {
         result_bytes_(size_of(result_dtype)) {}
 
   void check() const {
-    if (a_.m < 0 || a_.n < 0 || a_.k < 0 || a_.batch < 0) throw InternalError("gemm: a size is negative");
+    if (a_.m < 0 || a_.n < 0 || a_.k < 0 || a_.batch < 0 || a_.outer < 0)
+      throw InternalError("gemm: a size is negative");
     if (a_.operands.size() != spec_.epilogue.operands.size())
       throw InternalError(
           text("gemm: ", a_.operands.size(), " operands given, ", spec_.epilogue.operands.size(), " expected"));
-    check_matrix("left", a_.left, spec_.transpose_left ? a_.k : a_.m, spec_.transpose_left ? a_.m : a_.k, used_batch());
+    check_matrix("left", a_.left, spec_.transpose_left ? a_.k : a_.m, spec_.transpose_left ? a_.m : a_.k, used_batch(),
+                 a_.outer);
     check_matrix("right", a_.right, spec_.transpose_right ? a_.n : a_.k, spec_.transpose_right ? a_.k : a_.n,
-                 used_batch());
-    check_matrix("result", a_.result, a_.m, a_.n, a_.batch);
+                 used_batch(), a_.outer);
+    check_matrix("result", a_.result, a_.m, a_.n, a_.batch, a_.outer);
     for (std::size_t i = 0; i < a_.operands.size(); ++i) check_operand(i);
   }
 
@@ -275,21 +279,26 @@ class Call {
     GemmMatrix operand = a_.operands[i];
     switch (spec_.epilogue.operands[i]) {
       case EpilogueOperand::full:
-        return check_matrix("operand", operand, a_.m, a_.n, a_.batch);
+        return check_matrix("operand", operand, a_.m, a_.n, a_.batch, a_.outer);
       case EpilogueOperand::per_column:
         operand.leading = a_.n;
-        return check_matrix("operand", operand, std::min<Count>(a_.m, 1), a_.n, a_.batch);
+        return check_matrix("operand", operand, std::min<Count>(a_.m, 1), a_.n, a_.batch, a_.outer);
       case EpilogueOperand::per_row:
         operand.leading = a_.m;
-        return check_matrix("operand", operand, std::min<Count>(a_.n, 1), a_.m, a_.batch);
+        return check_matrix("operand", operand, std::min<Count>(a_.n, 1), a_.m, a_.batch, a_.outer);
       case EpilogueOperand::scalar:
         operand.leading = 1;
-        return check_matrix("operand", operand, std::min<Count>(a_.n, 1), std::min<Count>(a_.m, 1), a_.batch);
+        return check_matrix("operand", operand, std::min<Count>(a_.n, 1), std::min<Count>(a_.m, 1), a_.batch, a_.outer);
     }
   }
 
-  static const char* element(const GemmMatrix& matrix, Count bytes, Count batch, Count row, Count column) {
-    Count offset = batch * matrix.batch_stride + row * matrix.leading + column;
+  /// `batch` counts the matrices of all batches.
+  const char* element(const GemmMatrix& matrix, Count bytes, Count batch, Count row, Count column) const {
+    Count offset = row * matrix.leading + column;
+    if (a_.outer == 1)
+      offset += batch * matrix.batch_stride;
+    else
+      offset += batch / a_.batch * matrix.outer_stride + batch % a_.batch * matrix.batch_stride;
     return static_cast<const char*>(matrix.data) + offset * bytes;
   }
   const char* left_at(Count batch, Count row) const {
@@ -445,9 +454,9 @@ struct Grid {
   }
 };
 
-Grid cut_generated(const GemmSpec& spec, const Plan& plan, const GemmArguments& a) {
-  double chunks = std::min(plan.work * static_cast<double>(a.batch) / chunk_work, static_cast<double>(most_chunks));
-  Count each = chunks < 2 ? 1 : divide_up(static_cast<Count>(chunks), a.batch);
+Grid cut_generated(const GemmSpec& spec, const Plan& plan, const GemmArguments& a, Count products) {
+  double chunks = std::min(plan.work * static_cast<double>(products) / chunk_work, static_cast<double>(most_chunks));
+  Count each = chunks < 2 ? 1 : divide_up(static_cast<Count>(chunks), products);
   if (each == 1) return {1, 1, a.m, a.n};
   Count row_unit = gemm_tile(spec.dtype, tile_vectors[plan.widest]).rows;
   Count column_unit = plan.method == GemmMethod::dot ? gemm_tile(spec.dtype, 1).lanes : plan.panel_columns;
@@ -470,8 +479,8 @@ Grid cut_library(Count m, Count n) {
   return Grid::of(m, n, 16, 64, row_blocks, column_blocks);
 }
 
-/// All blocks of all matrices of the batch; several small matrices make a chunk.
-void run_chunks(Call& call, const Grid& grid, const GemmArguments& a) {
+/// All blocks of all matrices of all batches; several small matrices make a chunk.
+void run_chunks(Call& call, const Grid& grid, const GemmArguments& a, Count products) {
   auto run = [&](Count batch, Count row_block, Count column_block) {
     Count row = row_block * grid.rows, column = column_block * grid.columns;
     Call::Block block{batch, row, std::min(grid.rows, a.m - row), column, std::min(grid.columns, a.n - column)};
@@ -485,20 +494,20 @@ void run_chunks(Call& call, const Grid& grid, const GemmArguments& a) {
     }
   };
   Count each = grid.row_blocks * grid.column_blocks;
-  if (call.plan.work * static_cast<double>(a.batch) < 2 * chunk_work) {
-    for (Count batch = 0; batch < a.batch; ++batch) run(batch, 0, 0);
+  if (call.plan.work * static_cast<double>(products) < 2 * chunk_work) {
+    for (Count batch = 0; batch < products; ++batch) run(batch, 0, 0);
   } else if (each == 1) {
-    Count together = divide_up(a.batch, most_chunks);
+    Count together = divide_up(products, most_chunks);
     auto chunk = [&](Count number) {
-      Count end = std::min(a.batch, (number + 1) * together);
+      Count end = std::min(products, (number + 1) * together);
       for (Count batch = number * together; batch < end; ++batch) run(batch, 0, 0);
     };
-    parallel_for(divide_up(a.batch, together), chunk);
+    parallel_for(divide_up(products, together), chunk);
   } else {
     auto chunk = [&](Count number) {
       run(number / each, number % each / grid.column_blocks, number % grid.column_blocks);
     };
-    parallel_for(each * a.batch, chunk);
+    parallel_for(each * products, chunk);
   }
 }
 
@@ -539,7 +548,10 @@ void GemmKernel::run(const GemmArguments& a) const {
   const State& state = *state_;
   Call call(state.spec, state.machine, a, state.operand_bytes, state.result_dtype);
   call.check();
-  if (a.m == 0 || a.n == 0 || a.batch == 0) return;
+  Count products = 0;
+  if (__builtin_mul_overflow(a.batch, a.outer, &products))
+    throw InternalError(text("gemm: ", a.outer, " batches of ", a.batch));
+  if (a.m == 0 || a.n == 0 || products == 0) return;
   const Plan& plan = call.plan;
   Grid grid{1, 1, a.m, a.n};
   if (plan.method == GemmMethod::epilogue_only) {
@@ -549,7 +561,7 @@ void GemmKernel::run(const GemmArguments& a) const {
     grid = cut_library(a.m, a.n);
   } else if (plan.method == GemmMethod::dot) {
     call.functions[dot] = state.function(dot);
-    grid = cut_generated(state.spec, plan, a);
+    grid = cut_generated(state.spec, plan, a, products);
   } else {
     if (a.n >= plan.panel_columns) call.functions[plan.widest] = state.function(plan.widest);
     for (Count left = a.n & (plan.panel_columns - 1); left > 0;) {
@@ -560,9 +572,9 @@ void GemmKernel::run(const GemmArguments& a) const {
     if (plan.method == GemmMethod::packed_tile)
       call.right_packer = state.function(state.spec.transpose_right ? transpose : copy);
     if (plan.pack_left) call.left_packer = state.function(copy);
-    grid = cut_generated(state.spec, plan, a);
+    grid = cut_generated(state.spec, plan, a, products);
   }
-  run_chunks(call, grid, a);
+  run_chunks(call, grid, a, products);
   if (call.failed) throw UserError(text("out of memory for panels of a ", a.m, "x", a.k, "x", a.n, " product"));
 }
 

@@ -31,6 +31,7 @@ struct GemmMatrix {
   std::int64_t leading = 0;       // from one row to the next, at least the row's length
   std::int64_t batch_stride = 0;  // from one matrix of the batch to the next; 0: the same for all
   std::int64_t extent = 0;
+  std::int64_t outer_stride = 0;  // from one batch to the next, if there are several
 };
 
 /// `leading` is used by a full operand only; vectors are dense, a scalar is one element.
@@ -43,6 +44,7 @@ struct GemmArguments {
   /// may be the result itself (same data and strides).
   GemmMatrix result = {};
   std::span<const GemmOperand> operands = {};  // as in spec.epilogue.operands
+  std::int64_t outer = 1;                      // so many batches, in one parallel region
 };
 
 /// A product ready to be called: keep it, calls cost a few dozen nanoseconds besides the arithmetic. Copies share.

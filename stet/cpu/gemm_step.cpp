@@ -24,6 +24,7 @@ class BoundGemm : public BoundStep {
     for (std::int64_t extent : batch_) empty_ |= extent == 0;
     merge_batch_axes();
     fold_batch_into_rows(spec);
+    together_ = axes_of_a_call();
   }
 
   void run(void* const* table) const override {
@@ -32,9 +33,9 @@ class BoundGemm : public BoundStep {
     std::vector<GemmOperand> operands(places_.size() - 3);
     arguments.operands = operands;
     std::int64_t calls = 1;
-    std::size_t outer = batch_.empty() ? 0 : batch_.size() - 1;
-    for (std::size_t axis = 0; axis < outer; ++axis) calls *= batch_[axis];
-    arguments.batch = batch_.empty() ? 1 : batch_.back();
+    for (std::size_t axis = 0; axis < batch_.size() - together_; ++axis) calls *= batch_[axis];
+    if (together_ > 0) arguments.batch = batch_.back();
+    if (together_ > 1) arguments.outer = batch_[batch_.size() - 2];
     for (std::int64_t call = 0; call < calls; ++call) {
       arguments.left = matrix(places_[0], table, call);
       arguments.right = matrix(places_[1], table, call);
@@ -94,21 +95,32 @@ class BoundGemm : public BoundStep {
     for (BoundPlace& p : places_) p.batch_strides.clear();
   }
 
+  /// How many of the last batch axes one call of the kernel takes: it wants strides that are not negative.
+  std::size_t axes_of_a_call() const {
+    if (batch_.size() < 2) return batch_.size();
+    const std::size_t outer = batch_.size() - 2;
+    return std::all_of(places_.begin(), places_.end(), [&](const BoundPlace& p) { return p.batch_strides[outer] >= 0; })
+               ? 2
+               : 1;
+  }
+
   GemmMatrix matrix(const BoundPlace& p, void* const* table, std::int64_t call) const {
     std::int64_t offset = p.offset;
-    for (std::size_t axis = batch_.empty() ? 0 : batch_.size() - 1; axis-- > 0;) {
+    for (std::size_t axis = batch_.size() - together_; axis-- > 0;) {
       offset += call % batch_[axis] * p.batch_strides[axis];
       call /= batch_[axis];
     }
     std::int64_t moved = offset - p.offset;
     return {static_cast<const char*>(table[p.buffer]) + offset * p.element_bytes, p.leading,
-            batch_.empty() ? 0 : p.batch_strides.back(), p.extent - moved};
+            together_ > 0 ? p.batch_strides.back() : 0, p.extent - moved,
+            together_ > 1 ? p.batch_strides[batch_.size() - 2] : 0};
   }
 
   std::shared_ptr<const GemmKernel> kernel_;
   GemmArguments arguments_;
   std::vector<BoundPlace> places_;  // left, right, result, epilogue operands
   std::vector<std::int64_t> batch_;
+  std::size_t together_ = 0;
   bool empty_ = false;
 };
 
@@ -134,6 +146,15 @@ std::string GemmStep::str() const {
   for (const Dim& extent : spec_.batch) out += text(" batch=", extent);
   if (spec_.epilogue.expression.defined()) out += text(" epilogue=", spec_.epilogue.expression);
   return out + "\n";
+}
+
+std::string GemmStep::title(const Bindings& bindings) const {
+  std::string out =
+      text("gemm ", spec_.dtype, " ", spec_.transpose_left ? "T" : "N", spec_.transpose_right ? "T" : "N");
+  for (const Dim& extent : spec_.batch) out += text(" ", extent.evaluate(bindings), " of");
+  out += text(" m=", spec_.m.evaluate(bindings), " n=", spec_.n.evaluate(bindings), " k=", spec_.k.evaluate(bindings));
+  if (spec_.epilogue.expression.defined()) out += text(", then ", spec_.epilogue.expression);
+  return out;
 }
 
 std::vector<CodeRequest> GemmStep::code_requests() const {

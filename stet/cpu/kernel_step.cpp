@@ -8,6 +8,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/cpu/cache_size.h"
+#include "stet/cpu/chunking.h"
 #include "stet/runtime/buffer.h"
 #include "stet/runtime/parallel.h"
 
@@ -46,38 +47,6 @@ std::int64_t product(const Kernel& kernel, const Bindings& bindings, bool (*whic
 bool is_kept(const Kernel& kernel, std::size_t i) { return !kernel.loops[i].reduced; }
 bool is_reduced(const Kernel& kernel, std::size_t i) { return kernel.loops[i].reduced; }
 bool is_row(const Kernel& kernel, std::size_t i) { return !kernel.loops[i].reduced && i + 1 < kernel.loops.size(); }
-
-/// How [0, total) is cut: depends on sizes only.
-struct Chunking {
-  std::int64_t total = 0, size = 0, count = 0;
-  static Chunking of(std::int64_t total, double nanoseconds_each, std::int64_t multiple) {
-    constexpr double worth_a_chunk = 3000;
-    double all = static_cast<double>(total) * nanoseconds_each;
-    auto pieces = static_cast<std::int64_t>(std::clamp(all / worth_a_chunk, 1.0, 64.0));
-    std::int64_t size = (total + pieces - 1) / pieces;
-    size = std::max<std::int64_t>((size + multiple - 1) / multiple * multiple, 1);
-    return {total, size, total == 0 ? 0 : (total + size - 1) / size};
-  }
-};
-
-/// Collects what chunks on several threads report. The failure of the lowest chunk counts, so that the message does not
-/// depend on timing.
-struct FirstFailure {
-  std::mutex guard;
-  std::int64_t chunk = INT64_MAX;
-  KernelStatus status;
-
-  bool any() const { return chunk != INT64_MAX; }
-  void run(std::int64_t number, KernelFunction function, void* const* buffers, const std::int64_t* numbers,
-           std::int64_t begin, std::int64_t end) {
-    KernelStatus mine;
-    if (function(buffers, numbers, begin, end, &mine) == 0) return;
-    std::lock_guard lock(guard);
-    if (number >= chunk) return;
-    chunk = number;
-    status = mine;
-  }
-};
 
 }  // namespace
 
@@ -172,7 +141,8 @@ class BoundKernel : public BoundStep {
       run_blocks(buffers);
       return;
     }
-    launch(around_cache_ && results_aligned(buffers) ? around_cache_ : function_, buffers.data(), numbers_.data(), chunks_);
+    launch(around_cache_ && results_aligned(buffers) ? around_cache_ : function_, buffers.data(), numbers_.data(),
+           chunks_);
   }
 
  private:
@@ -321,6 +291,16 @@ class BoundKernel : public BoundStep {
   std::vector<std::int64_t> partial_numbers_, combine_numbers_;
   Chunking combine_chunks_;
 };
+
+std::string KernelStep::title(const Bindings& bindings) const {
+  std::string out = kernel_.name;
+  for (const Loop& loop : kernel_.loops) out += text(" ", loop.reduced ? "over " : "", loop.extent.evaluate(bindings));
+  out += text(": ", kernel_.body);
+  if (kernel_.has_reduction()) out += text(", by ", stet::name(kernel_.combine));
+  if (kernel_.epilogue.defined()) out += text(", then ", kernel_.epilogue);
+  for (const FurtherResult& one : kernel_.further) out += text("; ", one.body);
+  return out;
+}
 
 KernelStep::KernelStep(KernelLaunch launch)
     : kernel_(std::move(launch.kernel)),

@@ -1,6 +1,6 @@
 // How much arithmetic a part of a program does.
 #pragma once
-#include "stet/ir/kernel.h"
+#include "stet/ir/row_kernel.h"
 #include "stet/ir/specs.h"
 
 namespace stet {
@@ -10,6 +10,7 @@ namespace stet {
 int operation_count(Expr expression);
 
 Dim flops(const Kernel& kernel);
+Dim flops(const RowKernel& kernel);
 Dim flops(const ContractionSpec& contraction);
 Dim flops(const ConvolutionSpec& convolution);
 Dim flops(const PoolSpec& pool);

@@ -41,6 +41,7 @@ constinit const OpDef map_row{.name = "map", .kind = Kind::map, .summary = "An e
 constinit const OpDef cond_row{
     .name = "cond", .kind = Kind::branch, .summary = "One of two bodies, chosen by a value."};
 constinit const OpDef loop_row{.name = "loop", .kind = Kind::loop, .summary = "A body, run again and again."};
+constinit const OpDef rows_row{.name = "rows", .kind = Kind::rows, .summary = "Maps and reductions, row by row."};
 constinit const OpDef parameter_row{.name = "parameter",
                                     .kind = Kind::structure,
                                     .summary = "What a turn of a loop begins with.",
@@ -377,6 +378,19 @@ void verify_loop(const Node& node, const Graph& graph, const char* after,
   }
 }
 
+void verify_rows(const Node& node, const Graph& graph, const char* after,
+                 const std::function<void(bool, const char*)>& ensure) {
+  const auto& rows = node.attributes.as<RowsAttributes>();
+  ensure(rows.child != nullptr && rows.outer > 0 && rows.outer < rows.space.rank(), "rows have a child and a space");
+  verify(*rows.child, after);
+  ensure(rows.child->inputs.size() == node.inputs.size(), "the inputs of rows are their child's");
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    ensure(identical(rows.child->type(rows.child->inputs[i]), graph.type(node.inputs[i])), "with the same types");
+  ensure(rows.child->results.size() == node.results.size(), "the results of rows are their child's");
+  for (std::size_t r = 0; r < node.results.size(); ++r)
+    ensure(identical(rows.child->type(rows.child->results[r]), node.results[r]), "of the same types");
+}
+
 void verify_updates(const Graph& graph, const char* after) {
   std::vector<bool> replaced(graph.inputs.size(), false), used(graph.results.size(), false);
   for (const Update& update : graph.updates) {
@@ -420,6 +434,7 @@ void verify(const Graph& graph, const char* after) {
     }
     if (node.op->kind == Kind::branch) verify_branch(node, graph, after, ensure);
     if (node.op->kind == Kind::loop) verify_loop(node, graph, after, ensure);
+    if (node.op->kind == Kind::rows) verify_rows(node, graph, after, ensure);
     if (node.op == &input_row) {
       int number = node.attributes.as<InputAttributes>().number;
       ensure(number >= 0 && number < static_cast<int>(graph.inputs.size()) &&

@@ -10,6 +10,7 @@
 //   maps        attributes: MapsAttributes. A tuple of maps over one list of operands and one iteration space
 //   branch      attributes: BranchAttributes. The results of one child graph, chosen by input 0
 //   loop        attributes: LoopAttributes. What a child graph gives in the end, run again and again
+//   rows        attributes: RowsAttributes. What a child graph gives, which passes do not look into any more
 //   others      as their row in ops/ says
 // Sizes are Dims over the graph's symbol scope. Facts about symbols were substituted when the graph was made; `checks`
 // are conditions on sizes that are tested when sizes are known. `updates` say which results are the next value of state
@@ -82,7 +83,8 @@ Graph substitute(const Graph&, std::span<const Dim> replacements);
 Graph map_dims(const Graph&, const std::function<Dim(const Dim&)>&);
 /// Every alias replaced by what it stands for, in children too.
 Graph without_aliases(const Graph&);
-/// Running the node matters even if nobody uses its results: its row says so, or it is a branch or a loop that may raise.
+/// Running the node matters even if nobody uses its results: its row says so, or it is a branch or a loop that may
+/// raise.
 bool has_effect(const Node&);
 /// Who uses each value: node numbers, with the graph's results as user -1.
 std::vector<std::vector<int>> users(const Graph&);
@@ -194,6 +196,16 @@ struct LoopAttributes {
   int turn_input() const { return carried + sequences; }
 };
 
+/// A child graph of maps and reductions over the rows of one space: the last axes from `outer` on. Its reductions are
+/// along all of them; its values are of the space's shape or one for each row. What fusion makes; the meaning is the
+/// child's.
+struct RowsAttributes {
+  GraphPointer child;
+  Shape space;
+  int outer = 0;
+  STET_ATTRIBUTES(child, space, outer)
+};
+
 /// An input of a child graph in the making: what stands for it until the child is closed.
 struct ParameterAttributes {
   int number = 0;
@@ -223,8 +235,10 @@ extern const OpDef input_row, constant_row, part_row, size_row, need_row, alias_
 extern const OpDef cond_row;
 /// The one row of kind loop.
 extern const OpDef loop_row;
+/// The one row of kind rows.
+extern const OpDef rows_row;
 
-/// The child graphs of a node, all that it has.
+/// The child graphs of a branch or a loop, all that it has: levels of their own, which passes rewrite.
 std::vector<GraphPointer> children(const Node&);
 /// The node with its children replaced.
 Node with_children(Node, const std::function<Graph(const Graph&)>& replace);

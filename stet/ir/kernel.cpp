@@ -4,24 +4,10 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
+#include "stet/ir/kernel_text.h"
 
 namespace stet {
 namespace {
-
-/// Calls f for every Dim of an access, in a fixed order.
-void for_each_dim(const Access& access, const std::function<void(const Dim&)>& f) {
-  f(access.address.offset);
-  for (const Dim& stride : access.address.strides) f(stride);
-  for (const Guard& guard : access.guards) {
-    f(guard.position.offset);
-    for (const Dim& stride : guard.position.strides) f(stride);
-    f(guard.extent);
-  }
-  for (const Indirection& indirection : access.indirections) {
-    f(indirection.stride);
-    f(indirection.extent);
-  }
-}
 
 void for_each_dim(const Kernel& kernel, const std::function<void(const Dim&)>& f) {
   for (const Loop& loop : kernel.loops) f(loop.extent);
@@ -29,37 +15,6 @@ void for_each_dim(const Kernel& kernel, const std::function<void(const Dim&)>& f
   for (const Access& access : kernel.epilogue_operands) for_each_dim(access, f);
   for (const Access* result : kernel.results()) for_each_dim(*result, f);
 }
-
-/// 0, 1 and -1 are part of a kernel's structure (a broadcast, a unit stride, one backwards); every other Dim is a
-/// number.
-bool is_structural(const Dim& dim) { return dim.is_constant() && dim.constant() >= -1 && dim.constant() <= 1; }
-
-/// Prints Dims as the numbers they become, so that the text is equal for kernels that can share code.
-class KeyWriter {
- public:
-  std::string dim(const Dim& d) {
-    if (is_structural(d)) return std::to_string(d.constant());
-    for (std::size_t i = 0; i < seen_.size(); ++i)
-      if (identical(seen_[i], d)) return text("n", i);
-    seen_.push_back(d);
-    return text("n", seen_.size() - 1);
-  }
-  std::string affine(const Affine& a) {
-    std::string out = dim(a.offset);
-    for (const Dim& stride : a.strides) out += text(",", dim(stride));
-    return out;
-  }
-  std::string access(const Access& a) {
-    std::string out = text(a.source == Access::memory ? "b" : "v", a.buffer, ":", a.dtype, "[", affine(a.address), "]");
-    for (const Guard& g : a.guards) out += text("?(", affine(g.position), "<", dim(g.extent), ")");
-    for (const Indirection& i : a.indirections)
-      out += text("@", i.operand, "*", dim(i.stride), "<", dim(i.extent), "#", i.check);
-    return out;
-  }
-
- private:
-  std::vector<Dim> seen_;
-};
 
 }  // namespace
 
@@ -76,14 +31,9 @@ std::vector<const Access*> Kernel::results() const {
 }
 
 std::vector<Dim> Kernel::numbers() const {
-  std::vector<Dim> out;
-  for_each_dim(*this, [&](const Dim& dim) {
-    if (is_structural(dim)) return;
-    for (const Dim& known : out)
-      if (identical(known, dim)) return;
-    out.push_back(dim);
-  });
-  return out;
+  NumberList out;
+  for_each_dim(*this, [&](const Dim& dim) { out.add(dim); });
+  return out.numbers;
 }
 
 std::string Kernel::key() const {
@@ -101,20 +51,7 @@ std::string Kernel::key() const {
 }
 
 std::string Kernel::str() const {
-  auto affine = [](const Affine& a) {
-    std::string out = text(a.offset);  // str() would pin the sizes of a trace
-    for (std::size_t i = 0; i < a.strides.size(); ++i)
-      if (!(a.strides[i].is_constant() && a.strides[i].constant() == 0))
-        out += text(" + i", i, "*(", a.strides[i], ")");
-    return out;
-  };
-  auto access = [&](const Access& a) {
-    if (a.source == Access::number) return text("number ", a.dtype, " ", a.address.offset);
-    std::string out = text("buffer ", a.buffer, " ", a.dtype, " [", affine(a.address), "]");
-    for (const Guard& g : a.guards) out += text(" where 0 <= ", affine(g.position), " < ", g.extent);
-    for (const Indirection& i : a.indirections) out += text(" moved by x", i.operand, "*(", i.stride, ") < ", i.extent);
-    return out;
-  };
+  auto access = [](const Access& a) { return access_text(a); };
   std::string out = text("kernel ", name, "\n");
   for (std::size_t i = 0; i < loops.size(); ++i)
     out += text("  i", i, " < ", loops[i].extent, loops[i].reduced ? "  (reduced)" : "", "\n");

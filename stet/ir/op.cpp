@@ -8,8 +8,9 @@
 namespace stet {
 
 const char* name(Kind kind) {
-  static constexpr const char* names[] = {"structure", "map",  "reduce", "layout", "index",  "contract", "window",
-                                          "scan",      "sort", "random", "late",   "branch", "loop",     "linalg"};
+  static constexpr const char* names[] = {"structure", "map",    "reduce", "layout", "index",
+                                          "contract",  "window", "scan",   "sort",   "random",
+                                          "late",      "branch", "loop",   "linalg", "rows"};
   return names[static_cast<int>(kind)];
 }
 

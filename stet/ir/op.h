@@ -31,6 +31,7 @@ enum class Kind : std::uint8_t {
   branch,     // one of two child graphs, chosen by a value
   loop,       // a child graph, run again and again
   linalg,     // matrices factorised and solved with
+  rows,       // a child graph over the rows of one space, a row at a time
 };
 const char* name(Kind);
 

@@ -6,12 +6,10 @@
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
+#include "stet/runtime/step_times.h"
 
 namespace stet {
 namespace {
-
-constexpr std::size_t alignment = 64;
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 std::size_t byte_count(const Dim& elements, DType dtype, const Bindings& bindings) {
   std::int64_t count = elements.evaluate(bindings);
@@ -51,6 +49,11 @@ void BoundStep::run_bringing(void* const*, std::span<Buffer>) const {
   throw InternalError("a step that brings no memory is asked for it");
 }
 
+std::string Step::title(const Bindings&) const {
+  std::string all = str();
+  return all.substr(0, all.find('\n'));
+}
+
 bool has_effect(const Step& step) {
   if (step.runs_host_code()) return true;
   for (const Program* child : step.children())
@@ -87,89 +90,6 @@ std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given,
   return bindings;
 }
 
-namespace {
-
-/// Blocks that have their place, found by lifetime: a tree over blocks in the order of their first step, whose inner
-/// nodes know the latest last step below them.
-class PlacedBlocks {
- public:
-  explicit PlacedBlocks(std::span<const PlannedBlock> blocks) : rank_(blocks.size()) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) by_first_.push_back(i);
-    std::stable_sort(by_first_.begin(), by_first_.end(),
-                     [&](std::size_t a, std::size_t b) { return blocks[a].first < blocks[b].first; });
-    for (std::size_t r = 0; r < by_first_.size(); ++r) {
-      rank_[by_first_[r]] = r;
-      firsts_.push_back(blocks[by_first_[r]].first);
-    }
-    while (leaves_ < blocks.size()) leaves_ *= 2;
-    latest_.assign(2 * leaves_, -1);
-  }
-  void add(std::size_t block, int last) {
-    for (std::size_t at = leaves_ + rank_[block]; at > 0; at /= 2) latest_[at] = std::max(latest_[at], last);
-  }
-  /// Placed blocks that are alive somewhere in [first, last].
-  std::vector<std::size_t> alive(int first, int last) const {
-    auto count = static_cast<std::size_t>(std::upper_bound(firsts_.begin(), firsts_.end(), last) - firsts_.begin());
-    std::vector<std::size_t> out;
-    std::vector<std::size_t> open{1};
-    while (!open.empty()) {
-      std::size_t at = open.back();
-      open.pop_back();
-      if (latest_[at] < first || lowest_leaf(at) >= count) continue;
-      if (at >= leaves_) {
-        out.push_back(by_first_[at - leaves_]);
-      } else {
-        open.push_back(2 * at + 1);
-        open.push_back(2 * at);
-      }
-    }
-    return out;
-  }
-
- private:
-  std::size_t lowest_leaf(std::size_t at) const {
-    while (at < leaves_) at *= 2;
-    return at - leaves_;
-  }
-  std::size_t leaves_ = 1;
-  std::vector<std::size_t> by_first_, rank_;
-  std::vector<int> firsts_, latest_;
-};
-
-/// a + b bytes, or Problem: an arena that wrapped around would be far too small.
-std::size_t added_bytes(std::size_t a, std::size_t b) {
-  std::size_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum) || sum > std::size_t{1} << 62)
-    throw Problem("the values that are needed at the same time are too large for memory");
-  return sum;
-}
-
-}  // namespace
-
-std::size_t plan_memory(std::span<PlannedBlock> blocks) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < blocks.size(); ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return blocks[a].bytes > blocks[b].bytes; });
-  PlacedBlocks placed(blocks);
-  std::size_t total = 0;
-  for (std::size_t number : order) {
-    PlannedBlock& block = blocks[number];
-    block.offset = 0;
-    if (block.first > block.last) continue;  // never used
-    std::vector<std::size_t> beside = placed.alive(block.first, block.last);
-    std::sort(beside.begin(), beside.end(),
-              [&](std::size_t a, std::size_t b) { return blocks[a].offset < blocks[b].offset; });
-    for (std::size_t other : beside) {
-      if (blocks[other].offset >= added_bytes(block.offset, block.bytes)) break;
-      block.offset = std::max(block.offset, aligned(added_bytes(blocks[other].offset, blocks[other].bytes)));
-    }
-    total = std::max(total, added_bytes(block.offset, block.bytes));
-    placed.add(number, block.last);
-  }
-  return aligned(total);
-}
-
 std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
   for (const SizeCheck& check : checks) test_if_known(check, bindings);
   auto bound = std::make_shared<BoundProgram>();
@@ -181,7 +101,8 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
     bound->result_sizes_.push_back(result.shape.evaluate(bound->bindings_));
     bound->result_bytes_.push_back(byte_count(result.shape.element_count(), result.dtype, bound->bindings_));
   }
-  for (const std::unique_ptr<Step>& step : steps) bound->steps_.push_back(step->bind(bound->bindings_));
+  for (std::size_t s = 0; s < steps.size(); ++s)
+    bound->steps_.push_back(step_times::timed(steps[s]->bind(bound->bindings_), *this, s, bound->bindings_));
 
   std::vector<int> first(buffers.size(), static_cast<int>(steps.size())), last(buffers.size(), -1);
   for (std::size_t s = 0; s < steps.size(); ++s)
@@ -278,11 +199,12 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     };
     for (int id : step.writes)
       if (!is_brought(id)) provide(id);
+    std::unique_ptr<BoundStep> bound = step_times::timed(step.bind(bindings), program, s, bindings);
     if (step.brings.empty()) {
-      step.bind(bindings)->run(table.data());
+      bound->run(table.data());
     } else {
       std::vector<Buffer> brought(step.brings.size());
-      step.bind(bindings)->run_bringing(table.data(), brought);
+      bound->run_bringing(table.data(), brought);
       for (std::size_t i = 0; i < brought.size(); ++i) {
         auto id = static_cast<std::size_t>(step.brings[i]);
         owned[id] = std::move(brought[i]);

@@ -36,8 +36,12 @@ class Step {
   virtual ~Step() = default;
   virtual std::unique_ptr<BoundStep> bind(const Bindings&) const = 0;
   virtual std::string str() const = 0;
+  /// In one line, with the sizes that it is bound to where it says any; the first line of str() unless told.
+  virtual std::string title(const Bindings&) const;
   /// Programs that it may run.
   virtual std::vector<class Program*> children() const { return {}; }
+  /// Steps that it hands its work to, whose code it needs.
+  virtual std::vector<Step*> parts() const { return {}; }
   /// May run() throw: a check, memory that it allocates? Not counting checked mode, which finds errors of ours.
   virtual bool may_throw() const { return true; }
   /// How often it runs such a program; 1 where only a run tells.

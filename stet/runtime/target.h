@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stet/ir/kernel.h"
+#include "stet/ir/row_kernel.h"
 #include "stet/ir/scan.h"
 #include "stet/ir/specs.h"
 #include "stet/runtime/kernel_check.h"
@@ -22,12 +23,20 @@ struct KernelLaunch {
   std::vector<KernelCheck> checks;  // numbered from 1
 };
 
+/// Rows on buffers of a program.
+struct RowLaunch {
+  RowKernel kernel;
+  std::vector<int> buffers;         // the program's buffer for each of the kernel's but scratch
+  std::vector<Dim> buffer_extents;  // elements of each
+};
+
 class Target {
  public:
   virtual ~Target() = default;
 
   // Steps, with reads and writes filled in.
   virtual std::unique_ptr<Step> kernel(KernelLaunch launch) const = 0;
+  virtual std::unique_ptr<Step> rows(RowLaunch launch) const = 0;
   virtual std::unique_ptr<Step> contraction(ContractionSpec spec) const = 0;
   virtual std::unique_ptr<Step> convolution(ConvolutionSpec spec) const = 0;
   virtual std::unique_ptr<Step> scan(ScanSpec spec, Lines lines, int from, int to) const = 0;

@@ -87,13 +87,28 @@ TEST(FoldPass, ComputesMapsOfConstants) {
 
 TEST(FoldPass, LeavesLargeOnesAndInputs) {
   Graph graph;
-  ValueId x = graph.add_constant({f32, {1}}, constant_bytes({1})), y = graph.add_input({f32, {1}});
+  ValueId x = graph.add_constant({f32, {2}}, constant_bytes({1, 2})), y = graph.add_input({f32, {2}});
   graph.results = {graph.add_call(row_of("add"), {x, y})};
   EXPECT_EQ(fold_constants(graph).str(), graph.str());
   Graph large = node_of(scalar::cast(loop_index(0), f32), {17});
   EXPECT_EQ(fold_constants(large).str(), large.str());
   Graph small = fold_constants(node_of(scalar::cast(loop_index(0), f32), {3}));
   EXPECT_EQ(small.node(0).attributes.as<ConstantAttributes>().bytes, constant_bytes({0, 1, 2}));
+}
+
+TEST(FoldPass, ANumberBecomesPartOfTheMap) {
+  SymbolicGraph g;
+  Dim n = g.symbol("n", 4);
+  ValueId x = g.input(f32, {n, 4}), one = g.graph.add_constant({f32, {}}, constant_bytes({3}));
+  // Also one that is shown again and again.
+  ValueId many = g.call("broadcast_to", {g.graph.add_constant({f32, {1}}, constant_bytes({5}))},
+                        sampled(row_of("broadcast_to"), 0, {n}));
+  g.graph.results = {g.call("multiply", {g.call("add", {x, one}), many})};
+  Graph folded = drop_dead(fold_constants(g.graph));
+  verify(folded, "fold");
+  for (const Node& node : folded.nodes) EXPECT_TRUE(node.op == &input_row || node.inputs.size() == 1) << folded.str();
+  Array argument = Array::filled(f32, {1, 4}, [](std::int64_t i) { return i; });
+  EXPECT_EQ(run_on(*compile_with_facts(g.graph), {&argument, 1})[0].reals(), (std::vector<double>{15, 20, 25, 30}));
 }
 
 TEST(FoldPass, RoundsAsGeneratedCodeDoes) {
@@ -368,8 +383,9 @@ TEST(Pipeline, EveryPassIsObservedTimedAndCanBeLeftOut) {
   g.graph.results = {g.call("exp", {x})};
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"merge_loops", "simplify", "fold", "share", "dead", "trim_loops", "reuse",
-                                             "fuse_maps", "fuse_reductions", "fuse_epilogues", "merge_maps"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"merge_loops", "simplify", "fold", "share", "dead", "trim_loops", "reuse",
+                                      "fuse_maps", "fuse_reductions", "fuse_epilogues", "fuse_rows", "merge_maps"}));
   for (std::size_t left_out = 0; left_out <= names.size(); ++left_out) {
     std::vector<std::string> seen, expected{"start"};
     CompileOptions options;

@@ -214,6 +214,117 @@ TEST(PlanUpdates, RandomProgramsComputeTheSameAndFailWithoutATrace) {
   EXPECT_LT(in_place, updates);
 }
 
+/// Which updates go in place, said plainly: the largest first, here in their order; each if the order that it needs
+/// makes no cycle with what is asked for already. Reachability is worked out anew for each.
+std::vector<int> plainly_planned(const Program& program, const std::vector<Update>& updates) {
+  const std::size_t commit = program.steps.size();
+  std::vector<std::vector<bool>> before(commit + 1, std::vector<bool>(commit + 1, false));
+  auto has = [](const std::vector<int>& list, int buffer) {
+    return std::find(list.begin(), list.end(), buffer) != list.end();
+  };
+  for (std::size_t a = 0; a < commit; ++a) {
+    for (std::size_t b = a + 1; b < commit; ++b)
+      for (int buffer : program.steps[a]->writes)
+        if (has(program.steps[b]->reads, buffer) || has(program.steps[b]->writes, buffer)) before[a][b] = true;
+    for (std::size_t b = a + 1; b < commit; ++b)
+      for (int buffer : program.steps[a]->reads)
+        if (has(program.steps[b]->writes, buffer)) before[a][b] = true;
+    before[a][commit] = program.steps[a]->may_throw();
+  }
+  auto has_cycle = [&] {
+    std::vector<std::vector<bool>> reaches = before;
+    for (std::size_t k = 0; k <= commit; ++k)
+      for (std::size_t i = 0; i <= commit; ++i)
+        for (std::size_t j = 0; j <= commit; ++j)
+          if (reaches[i][k] && reaches[k][j]) reaches[i][j] = true;
+    for (std::size_t i = 0; i <= commit; ++i)
+      if (reaches[i][i]) return true;
+    return false;
+  };
+  std::vector<int> in_place(program.results.size(), -1);
+  for (const Update& update : updates) {
+    const int from = update.input, to = program.results[static_cast<std::size_t>(update.result)].buffer;
+    std::vector<std::size_t> writers;
+    for (std::size_t s = 0; s < commit; ++s)
+      if (has(program.steps[s]->writes, to)) writers.push_back(s);
+    if (writers.size() != 1) continue;
+    const Step& step = *program.steps[writers[0]];
+    if (step.may_throw() || (has(step.reads, from) && !step.pointwise(from, to))) continue;
+    const std::vector<std::vector<bool>> asked = before;
+    for (std::size_t s = 0; s < commit; ++s)
+      if (s != writers[0] && has(program.steps[s]->reads, from)) before[s][writers[0]] = true;
+    before[commit][writers[0]] = true;
+    if (has_cycle())
+      before = asked;
+    else
+      in_place[static_cast<std::size_t>(update.result)] = from;
+  }
+  return in_place;
+}
+
+TEST(PlanUpdates, WhatCanGoInPlaceDoes) {
+  for (std::uint64_t seed = 0; seed < scaled(4000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RandomProgram random(seed);
+    const std::vector<int> expected = plainly_planned(*random.program, random.updates);
+    plan_updates(*random.program, random.updates);
+    EXPECT_EQ(random.program->in_place, expected);
+    if (HasFailure()) return;
+  }
+}
+
+/// Steps of a training step: forwards, then for each layer, from the last on, its update and only then the gradient
+/// that still reads the old weight, so that every update has to be moved. Every update reads one scalar, which is
+/// updated too.
+std::size_t visits_to_plan(int layers) {
+  auto program = std::make_shared<Program>();
+  auto add = [&](ProgramBuffer::Role role) {
+    program->buffers.push_back({role, DType::f64, Dim(length)});
+    return static_cast<int>(program->buffers.size()) - 1;
+  };
+  const int states = layers + 1;  // a weight of each, and the scalar
+  for (int i = 0; i < states; ++i) {
+    program->inputs.push_back({DType::f64, Shape{length}});
+    add(ProgramBuffer::input);
+  }
+  std::vector<Update> updates;
+  for (int i = 0; i < states; ++i) {
+    program->results.push_back({DType::f64, Shape{length}, add(ProgramBuffer::result)});
+    updates.push_back({i, i});
+  }
+  auto step = [&](std::vector<int> in, int out) {
+    program->steps.push_back(
+        std::make_unique<ArithmeticStep>(std::move(in), std::vector{out}, 1.0, true, false, false));
+  };
+  std::vector<int> value{add(ProgramBuffer::temporary)};
+  step({}, value[0]);
+  step({layers}, states + layers);  // the scalar's next value
+  for (int i = 0; i < layers; ++i) {
+    value.push_back(add(ProgramBuffer::temporary));
+    step({i, value[value.size() - 2]}, value.back());
+  }
+  int gradient = value.back();
+  for (int i = layers; i-- > 0;) {
+    step({i, gradient, value[static_cast<std::size_t>(i)], layers}, states + i);
+    const int next = add(ProgramBuffer::temporary);
+    step({i, gradient}, next);
+    gradient = next;
+  }
+  std::size_t visits = 0;
+  plan_updates(*program, updates, &visits);
+  for (int i = 0; i < states; ++i) EXPECT_EQ(program->in_place[static_cast<std::size_t>(i)], i);
+  return visits;
+}
+
+TEST(PlanUpdates, WorkGrowsWithTheNumberOfLayers) {
+  std::size_t before = visits_to_plan(500);
+  for (int layers : {1000, 2000, 4000}) {
+    std::size_t now = visits_to_plan(layers);
+    EXPECT_LT(now, before * 5 / 2) << layers;
+    before = now;
+  }
+}
+
 TEST(PlanUpdates, TheVerifierSeesAReadThatComesTooLate) {
   int found = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {

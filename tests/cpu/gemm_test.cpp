@@ -363,6 +363,44 @@ TEST(GemmTest, ReachingBeyondABufferIsRefused) {
   EXPECT_THROW(biased.run({3, 3, 3, 1, good, good, good, {}}), InternalError);
 }
 
+TEST(GemmTest, BatchesOfBatches) {
+  // Heads of samples, as attention has them: matrices that lie in strips beside each other.
+  constexpr Count outer = 5, batch = 3, side = 17;
+  constexpr Count leading = batch * side, sample = side * leading;
+  std::vector<float> left(outer * sample), right(outer * sample), bias(outer * sample);
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> value(-1, 1);
+  for (std::vector<float>* values : {&left, &right, &bias})
+    for (float& v : *values) v = value(random);
+  for (bool transpose : {false, true}) {
+    GemmKernel kernel({f32, false, transpose, {operand(0, f32) + operand(1, f32), {EpilogueOperand::full}}});
+    auto matrix = [&](std::vector<float>& values, Count number) {
+      const Count offset = number * sample;
+      return GemmMatrix{values.data() + offset, leading, side, outer * sample - offset, sample};
+    };
+    std::vector<float> apart(outer * sample, -7.f), together(outer * sample, -7.f);
+    for (Count number = 0; number < outer; ++number) {
+      GemmOperand operands[] = {matrix(bias, number)};
+      kernel.run(
+          {side, side, side, batch, matrix(left, number), matrix(right, number), matrix(apart, number), operands});
+    }
+    GemmOperand operands[] = {matrix(bias, 0)};
+    kernel.run({side, side, side, batch, matrix(left, 0), matrix(right, 0), matrix(together, 0), operands, outer});
+    EXPECT_EQ(apart, together);
+    EXPECT_EQ(std::count(together.begin(), together.end(), -7.f), 0);
+    kernel.run({side, side, side, batch, matrix(left, 0), matrix(right, 0), matrix(together, 0), operands, 0});
+    EXPECT_EQ(apart, together) << "no batches";
+    GemmMatrix small = matrix(together, 0);
+    --small.extent;
+    EXPECT_THROW(kernel.run({side, side, side, batch, matrix(left, 0), matrix(right, 0), small, operands, outer}),
+                 InternalError);
+    GemmMatrix backwards = matrix(together, 0);
+    backwards.outer_stride = -sample;
+    EXPECT_THROW(kernel.run({side, side, side, batch, matrix(left, 0), matrix(right, 0), backwards, operands, outer}),
+                 InternalError);
+  }
+}
+
 TEST(GemmTest, TilesStayInRegisters) {
   if (!gemm_wide_tiles()) GTEST_SKIP() << "the names below are those of AVX-512";
   for (DType dtype : {f32, f64})

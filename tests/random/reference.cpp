@@ -545,9 +545,12 @@ Reference reference_of(const Program& program, Way way) {
       try {
         if (known) {
           write_down(out, interpreter.state(), program.real);
-          std::vector<Array> all = arrays_of(eager.state());  // weights of layers, which no statement writes
-          all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(program.variables.size()));
-          write_down(out, all, program.real);
+          std::vector<Array> all = arrays_of(eager.state());
+          const auto weights = all.begin() + static_cast<std::ptrdiff_t>(program.variables.size());
+          write_down(out, {weights, all.end()}, program.real);  // of layers, which no statement writes
+          // The next call begins with the rounded values, as calls do: x - 40 sin(x), call after call, would make any
+          // rounding error large.
+          interpreter.set_state({all.begin(), weights});
         }
       } catch (const NotWritten&) {
         known = false;

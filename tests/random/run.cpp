@@ -1,6 +1,10 @@
 #include "run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
@@ -293,6 +297,15 @@ std::vector<Variable> Instance::handed_in() const {
   return out;
 }
 
+std::vector<Variable> Instance::layer_variables() const {
+  std::vector<Variable> out;
+  for (const keras::Layer& layer : machine_->layers)
+    for (const Variable& v : layer.variables())
+      if (std::none_of(variables.begin(), variables.end(), [&](const Variable& own) { return own.id() == v.id(); }))
+        out.push_back(v);
+  return out;
+}
+
 Tensors Instance::state() const {
   Tensors out;
   for (const Variable& v : variables) out.push_back(v.read());
@@ -329,6 +342,8 @@ std::string name_of(Way way) {
       return "called with clear() in between";
     case Way::verified:
       return "not traced, its inner functions are";
+    case Way::exported:
+      return "exported and loaded";
   }
   return "?";
 }
@@ -381,6 +396,120 @@ Tensors called(Instance& instance, const Call& call, const Tensors& arguments, W
   return out;
 }
 
+/// The program written to a file and loaded, which has Variables of its own: they are those of the instance before and
+/// after every call.
+class ExportedProgram {
+ public:
+  ExportedProgram(Instance& instance, const MainFunction& f, std::vector<Variable> handed)
+      : instance_(instance), f_(f), handed_(std::move(handed)) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "stet_program_XXXXXX").string();
+    const int file = ::mkstemp(pattern.data());
+    if (file >= 0) ::close(file);
+    path_ = pattern;
+  }
+  ~ExportedProgram() { std::filesystem::remove(path_); }
+
+  Tensors call(const Tensors& arguments) {
+    if (open_ && !loaded_.defined()) {
+      try {
+        load(signature());
+      } catch (const Error&) {
+        open_ = false;  // host code asks for sizes, or the sizes that stand for open ones do not fit
+      }
+    }
+    if (!open_) return call_for(arguments);
+    try {
+      return run(arguments);
+    } catch (const UserError& error) {
+      // What another trace would serve: sizes that are equal, or 1, by chance.
+      const std::string text = error.what();
+      if (text.find("these sizes do not fit") == std::string::npos &&
+          text.find("the signature promises") == std::string::npos)
+        throw;
+      return call_for(arguments);
+    }
+  }
+
+ private:
+  /// By role, a size is the same wherever it stands.
+  std::vector<TensorSpec> signature() const {
+    const Program& program = instance_.program;
+    std::vector<TensorSpec> out;
+    for (int argument : program.arguments) {
+      const ValueType& type = program.values[static_cast<std::size_t>(argument)];
+      TensorSpec spec{type.dtype, {}, {}};
+      for (int role : type.shape) {
+        const Role& known = program.roles[static_cast<std::size_t>(role)];
+        const std::string name = "r" + std::to_string(role);
+        if (known.kind == Role::constant)
+          spec.shape.dims.emplace_back(known.a);
+        else
+          spec.shape.dims.emplace_back(dyn(name));
+      }
+      out.push_back(std::move(spec));
+    }
+    return out;
+  }
+  Tensors call_for(const Tensors& arguments) {
+    std::vector<TensorSpec> specs;
+    for (const Tensor& argument : arguments) {
+      TensorSpec spec{argument.dtype(), {}, {}};
+      for (std::int64_t size : argument.shape().sizes()) spec.shape.dims.emplace_back(size);
+      specs.push_back(std::move(spec));
+    }
+    const ExportedFunction before = loaded_;
+    load(specs);
+    Tensors out = run(arguments);
+    if (open_) loaded_ = before;
+    return out;
+  }
+  void load(const std::vector<TensorSpec>& specs) {
+    Exporter exporter;
+    exporter.add_untyped({"program"}, Flat(f_, handed_, specs.size()), specs);
+    for (const Variable& v : variables_here()) exporter.name_variable(v, std::to_string(v.id()));
+    exporter.write(path_);
+    loaded_ = load_function(path_);
+  }
+  std::vector<Variable> variables_here() const {
+    std::vector<Variable> out = instance_.layer_variables();
+    out.insert(out.end(), instance_.variables.begin(), instance_.variables.end());
+    return out;
+  }
+  Tensors run(const Tensors& arguments) {
+    std::vector<std::pair<Variable, Variable>> same;  // here and there
+    const std::vector<Variable> all = variables_here();
+    for (const Variable& there : loaded_.variables())
+      for (const Variable& here : all)
+        if (there.name() == std::to_string(here.id())) same.emplace_back(here, there);
+    for (auto& [here, there] : same) there.assign(here.read());
+    Tensors out = loaded_(arguments);
+    for (auto& [here, there] : same) here.assign(there.read());
+    return out;
+  }
+
+  /// As a function of tensors alone.
+  class Flat : public FunctionBase {
+   public:
+    Flat(const MainFunction& f, std::vector<Variable> handed, std::size_t arity)
+        : FunctionBase("flat", arity,
+                       [f, handed = std::move(handed)](const inside::Leaves& leaves) {
+                         Tensors arguments;
+                         for (const inside::Leaf& leaf : leaves) arguments.push_back(leaf.value);
+                         inside::Leaves out;
+                         structure::Of<Tensors>::write(f(arguments, handed), out);
+                         return out;
+                       },
+                       {}, {}) {}
+  };
+
+  Instance& instance_;
+  const MainFunction& f_;
+  std::vector<Variable> handed_;
+  std::string path_;
+  ExportedFunction loaded_;
+  bool open_ = true;
+};
+
 }  // namespace
 
 Run run_all(const Program& program, Way way, bool traced) {
@@ -394,6 +523,11 @@ Run run_all(const Program& program, Way way, bool traced) {
   if (traced && way != Way::verified) {
     f.emplace("program", body);
     call = [&](const Tensors& x) { return (*f)(x, handed); };
+  }
+  std::optional<ExportedProgram> exported;
+  if (traced && way == Way::exported) {
+    exported.emplace(instance, *f, handed);
+    call = [&](const Tensors& x) { return exported->call(x); };
   }
   std::optional<Function<Tensors(Tensors)>> outer;
   if (traced && way == Way::nested) {

@@ -24,6 +24,8 @@ class Instance {
   /// The program as host code. Values that are drawn are written down where `draws` is given.
   Tensors run(const Tensors& arguments, const std::vector<Variable>& handed_in);
   std::vector<Variable> handed_in() const;
+  /// Those that layers have made, which are not the program's own.
+  std::vector<Variable> layer_variables() const;
   /// What is to be compared after a call.
   Tensors state() const;
 
@@ -48,8 +50,10 @@ enum class Way {
   thread,    // every other call on another thread
   clear,     // all traces are forgotten between calls
   verified,  // the inner functions are traced, the program is not
+  exported,  // written to a file, and loaded
 };
-inline constexpr Way all_ways[] = {Way::call, Way::tape, Way::nested, Way::thread, Way::clear, Way::verified};
+inline constexpr Way all_ways[] = {Way::call,  Way::tape,     Way::nested,  Way::thread,
+                                   Way::clear, Way::verified, Way::exported};
 std::string name_of(Way way);
 
 /// What one call gave: shapes and elements of results, then of the state; or an error.

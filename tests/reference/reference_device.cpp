@@ -98,6 +98,70 @@ void for_each(const Index& sizes, const std::function<void(const Index&)>& f) {
 
 // --- kernels
 
+/// What a reduction carries, exact to what doubles and 64-bit integers hold.
+class Accumulator {
+ public:
+  Accumulator(Combine combine, DType dtype) : combine_(combine), dtype_(dtype) { start(); }
+  void start() {
+    started_ = false;
+    sum_ = combine_ == Combine::product ? ScalarValue{1, 1} : ScalarValue{};
+    bool largest = combine_ == Combine::maximum, smallest = combine_ == Combine::minimum;
+    if (!largest && !smallest) return;
+    double infinity = std::numeric_limits<double>::infinity();
+    const DTypeRow& type = row(dtype_);
+    sum_ = {largest ? -infinity : infinity, largest ? type.lowest : type.highest};
+  }
+
+  /// `position`: along the reduced loop, for argmax and argmin.
+  void take(ScalarValue v, std::int64_t position) {
+    bool is_real = is_floating(dtype_);
+    auto nan = [](double x) { return x != x; };
+    // NaN is above all numbers, and below all of them.
+    auto above = [&](ScalarValue a, ScalarValue b) {
+      return is_real ? a.real > b.real || (nan(a.real) && !nan(b.real)) : a.integer > b.integer;
+    };
+    auto below = [&](ScalarValue a, ScalarValue b) {  // NaN wins here, too
+      return is_real ? a.real < b.real || (nan(a.real) && !nan(b.real)) : a.integer < b.integer;
+    };
+    auto as_unsigned = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
+    switch (combine_) {
+      case Combine::none:
+        sum_ = v;
+        break;
+      case Combine::sum:
+        sum_ = {sum_.real + v.real, static_cast<std::int64_t>(as_unsigned(sum_.integer) + as_unsigned(v.integer))};
+        break;
+      case Combine::product:
+        sum_ = {sum_.real * v.real, static_cast<std::int64_t>(as_unsigned(sum_.integer) * as_unsigned(v.integer))};
+        break;
+      case Combine::maximum:
+        if (above(v, sum_)) sum_ = v;
+        break;
+      case Combine::minimum:
+        if (below(v, sum_)) sum_ = v;
+        break;
+      default: {
+        bool better = combine_ == Combine::argmax ? above(v, best_) : below(v, best_);
+        if (started_ && !better) break;
+        best_ = v;
+        sum_.integer = position;
+      }
+    }
+    started_ = true;
+  }
+  /// Rounded to the accumulator's type; a position as it is.
+  ScalarValue value() const {
+    bool position = combine_ == Combine::argmax || combine_ == Combine::argmin;
+    return position || combine_ == Combine::none ? sum_ : value_of(bits_of(sum_, dtype_), dtype_);
+  }
+
+ private:
+  Combine combine_;
+  DType dtype_;
+  ScalarValue sum_, best_;
+  bool started_ = false;
+};
+
 /// ir/kernel.h's meaning of a kernel.
 class KernelRun {
  public:
@@ -112,13 +176,17 @@ class KernelRun {
       reduced.push_back(loop.reduced ? extent : 1);
     }
     for_each(kept, [&](const Index& position) {
-      start();
+      Accumulator accumulator(kernel_.combine, kernel_.body.dtype());
       for_each(reduced, [&](const Index& inner) {
         Index at = position;
-        for (std::size_t i = 0; i < at.size(); ++i) at[i] += inner[i];
-        take(evaluate(kernel_.body, loaded(kernel_.operands, at), at, true), at);
+        std::int64_t along = 0;
+        for (std::size_t i = 0; i < at.size(); ++i) {
+          at[i] += inner[i];
+          if (kernel_.loops[i].reduced) along = at[i];
+        }
+        accumulator.take(evaluate(kernel_.body, loaded(kernel_.operands, at), at, true), along);
       });
-      store(position);
+      store(position, accumulator.value());
     });
   }
 
@@ -164,59 +232,7 @@ class KernelRun {
     return out;
   }
 
-  void start() {
-    started_ = false;
-    sum_ = kernel_.combine == Combine::product ? ScalarValue{1, 1} : ScalarValue{};
-    bool largest = kernel_.combine == Combine::maximum, smallest = kernel_.combine == Combine::minimum;
-    if (!largest && !smallest) return;
-    double infinity = std::numeric_limits<double>::infinity();
-    const DTypeRow& type = row(kernel_.body.dtype());
-    sum_ = {largest ? -infinity : infinity, largest ? type.lowest : type.highest};
-  }
-
-  void take(ScalarValue v, const Index& index) {
-    bool is_real = is_floating(kernel_.body.dtype());
-    auto nan = [](double x) { return x != x; };
-    // NaN is above all numbers, and below all of them.
-    auto above = [&](ScalarValue a, ScalarValue b) {
-      return is_real ? a.real > b.real || (nan(a.real) && !nan(b.real)) : a.integer > b.integer;
-    };
-    auto below = [&](ScalarValue a, ScalarValue b) {  // NaN wins here, too
-      return is_real ? a.real < b.real || (nan(a.real) && !nan(b.real)) : a.integer < b.integer;
-    };
-    auto as_unsigned = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
-    switch (kernel_.combine) {
-      case Combine::none:
-        sum_ = v;
-        break;
-      case Combine::sum:
-        sum_ = {sum_.real + v.real, static_cast<std::int64_t>(as_unsigned(sum_.integer) + as_unsigned(v.integer))};
-        break;
-      case Combine::product:
-        sum_ = {sum_.real * v.real, static_cast<std::int64_t>(as_unsigned(sum_.integer) * as_unsigned(v.integer))};
-        break;
-      case Combine::maximum:
-        if (above(v, sum_)) sum_ = v;
-        break;
-      case Combine::minimum:
-        if (below(v, sum_)) sum_ = v;
-        break;
-      default: {
-        bool better = kernel_.combine == Combine::argmax ? above(v, best_) : below(v, best_);
-        if (started_ && !better) break;
-        best_ = v;
-        for (std::size_t i = 0; i < kernel_.loops.size(); ++i)
-          if (kernel_.loops[i].reduced) sum_.integer = index[i];
-      }
-    }
-    started_ = true;
-  }
-
-  void store(const Index& index) {
-    ScalarValue value = sum_;
-    bool position = kernel_.combine == Combine::argmax || kernel_.combine == Combine::argmin;
-    if (kernel_.has_reduction() && !position)
-      value = value_of(bits_of(value, kernel_.body.dtype()), kernel_.body.dtype());
+  void store(const Index& index, ScalarValue value) {
     if (kernel_.epilogue.defined()) {
       std::vector<ScalarValue> operands = loaded(kernel_.epilogue_operands, index);
       operands.insert(operands.begin(), value);
@@ -237,8 +253,89 @@ class KernelRun {
   const Kernel& kernel_;
   void* const* table_;
   const Bindings& bindings_;
-  ScalarValue sum_, best_;
-  bool started_ = false;
+};
+
+/// Stages as row_kernel.h says what they mean.
+class RowsRun {
+ public:
+  RowsRun(const RowLaunch& launch, void* const* table, const Bindings& bindings)
+      : launch_(launch), kernel_(launch.kernel), table_(table), bindings_(bindings) {}
+
+  void run() {
+    Index outer;
+    for (const Dim& extent : kernel_.outer) outer.push_back(extent.evaluate(bindings_));
+    length_ = kernel_.length.evaluate(bindings_);
+    for_each(outer, [&](const Index& row) {
+      scratch_.assign(kernel_.scratch.size(), std::vector<ScalarValue>(static_cast<std::size_t>(length_)));
+      run_row(row);
+    });
+  }
+
+ private:
+  void run_row(const Index& row) {
+    values_.clear();
+    for (const RowKernel::Stage& stage : kernel_.stages) {
+      Index at = row;
+      at.push_back(0);
+      for (const RowKernel::Scalar& one : stage.scalars) {
+        ScalarValue value = evaluate(one.value, operands(at, true), row, true);
+        if (one.to) set(*one.to, at, value);
+        values_.push_back(value);
+      }
+      std::vector<Accumulator> accumulators;
+      for (const RowKernel::Reduction& one : stage.reductions) accumulators.emplace_back(one.combine, one.body.dtype());
+      for (; stage.walks() && at.back() < length_; ++at.back()) {
+        std::vector<ScalarValue> loaded = operands(at, false), lines;
+        for (std::size_t r = 0; r < accumulators.size(); ++r)
+          accumulators[r].take(evaluate(stage.reductions[r].body, loaded, at, true), at.back());
+        for (const RowKernel::Line& one : stage.lines) lines.push_back(evaluate(one.value, loaded, at, true));
+        for (std::size_t l = 0; l < lines.size(); ++l) set(stage.lines[l].to, at, lines[l]);
+      }
+      for (const Accumulator& one : accumulators) values_.push_back(one.value());
+    }
+  }
+
+  /// All values by number; those that move along the row are left out where there is no element.
+  std::vector<ScalarValue> operands(const Index& at, bool once) const {
+    std::vector<ScalarValue> out;
+    for (const Access& access : kernel_.operands)
+      if (access.source == Access::number)
+        out.push_back(convert({.integer = access.address.offset.evaluate(bindings_)}, DType::i64, access.dtype));
+      else
+        out.push_back(once && RowKernel::moves(access) ? ScalarValue{} : get(access, at));
+    out.insert(out.end(), values_.begin(), values_.end());
+    return out;
+  }
+  std::int64_t address(const Access& access, const Index& at) const {
+    std::int64_t out = access.address.offset.evaluate(bindings_);
+    for (std::size_t i = 0; i < at.size(); ++i) out += access.address.strides[i].evaluate(bindings_) * at[i];
+    return out;
+  }
+  Elements elements(const Access& access) const {
+    auto buffer = static_cast<std::size_t>(access.buffer);
+    return {table_[launch_.buffers[buffer]], access.dtype, launch_.buffer_extents[buffer].evaluate(bindings_)};
+  }
+  ScalarValue get(const Access& access, const Index& at) const {
+    int scratch = access.buffer - kernel_.first_scratch();
+    if (scratch < 0) return elements(access)[address(access, at)];
+    return scratch_[static_cast<std::size_t>(scratch)].at(static_cast<std::size_t>(address(access, at)));
+  }
+  void set(const Access& access, const Index& at, ScalarValue value) {
+    int scratch = access.buffer - kernel_.first_scratch();
+    if (scratch < 0)
+      elements(access).set(address(access, at), value);
+    else
+      scratch_[static_cast<std::size_t>(scratch)].at(static_cast<std::size_t>(address(access, at))) =
+          value_of(bits_of(value, access.dtype), access.dtype);
+  }
+
+  const RowLaunch& launch_;
+  const RowKernel& kernel_;
+  void* const* table_;
+  const Bindings& bindings_;
+  std::int64_t length_ = 0;
+  std::vector<ScalarValue> values_;  // scalars and reductions so far
+  std::vector<std::vector<ScalarValue>> scratch_;
 };
 
 // --- products and windows
@@ -728,6 +825,25 @@ class ReferenceTarget : public Target {
     return step(std::move(description), std::move(read), std::move(written),
                 [launch = std::move(launch)](void* const* table, const Bindings& bindings) {
                   KernelRun(launch, table, bindings).run();
+                });
+  }
+  std::unique_ptr<Step> rows(RowLaunch launch) const override {
+    verify(launch.kernel);
+    std::vector<int> written;
+    for (const RowKernel::Stage& stage : launch.kernel.stages) {
+      auto stores = [&](const Access& to) {
+        if (to.buffer < launch.kernel.first_scratch())
+          written.push_back(launch.buffers[static_cast<std::size_t>(to.buffer)]);
+      };
+      for (const RowKernel::Scalar& one : stage.scalars)
+        if (one.to) stores(*one.to);
+      for (const RowKernel::Line& one : stage.lines) stores(one.to);
+    }
+    std::string description = launch.kernel.str();
+    std::vector<int> read = launch.buffers;
+    return step(std::move(description), std::move(read), std::move(written),
+                [launch = std::move(launch)](void* const* table, const Bindings& bindings) {
+                  RowsRun(launch, table, bindings).run();
                 });
   }
   std::unique_ptr<Step> contraction(ContractionSpec spec) const override {

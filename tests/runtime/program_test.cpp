@@ -9,6 +9,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/cpu/kernel_step.h"
+#include "stet/runtime/plan_memory.h"
 #include "tests/compiler/graph_harness.h"
 
 namespace stet {
@@ -155,6 +156,68 @@ TEST(PlanMemory, ManyBlocksInLittleTime) {
   std::vector<PlannedBlock> blocks;
   for (int i = 0; i < 200'000; ++i) blocks.push_back({static_cast<std::size_t>(64 + i % 7 * 64), i, i + 2});
   EXPECT_LE(plan_memory(blocks), 4096u);
+}
+
+/// Greedy by size, said plainly: of all ends of larger blocks that live at the same time, the lowest with room.
+std::size_t lowest_free_offset(const std::vector<PlannedBlock>& placed, const PlannedBlock& block) {
+  std::vector<std::size_t> candidates{0};
+  for (const PlannedBlock& other : placed) candidates.push_back((other.offset + other.bytes + 63) / 64 * 64);
+  std::sort(candidates.begin(), candidates.end());
+  for (std::size_t offset : candidates) {
+    PlannedBlock there = block;
+    there.offset = offset;
+    if (std::none_of(placed.begin(), placed.end(), [&](const PlannedBlock& other) {
+          return overlap_in_time(there, other) && overlap_in_space(there, other);
+        }))
+      return offset;
+  }
+  return 0;
+}
+
+TEST(PlanMemory, PutsEveryBlockAtTheLowestOffsetThatIsFree) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 300; ++round) {
+    int steps = 1 + static_cast<int>(random() % 60);
+    std::vector<PlannedBlock> blocks(random() % 70);
+    for (PlannedBlock& block : blocks) {
+      block.bytes = random() % 3 == 0 ? random() % 4 * 320 : random() % 5000;
+      block.first = static_cast<int>(random() % static_cast<unsigned>(steps));
+      block.last = block.first + static_cast<int>(random() % static_cast<unsigned>(steps - block.first));
+    }
+    plan_memory(blocks);
+    std::stable_sort(blocks.begin(), blocks.end(),
+                     [](const PlannedBlock& a, const PlannedBlock& b) { return a.bytes > b.bytes; });
+    std::vector<PlannedBlock> placed;
+    for (const PlannedBlock& block : blocks) {
+      EXPECT_EQ(block.offset, lowest_free_offset(placed, block)) << "round " << round;
+      placed.push_back(block);
+    }
+  }
+}
+
+/// What a training step of so many layers keeps: an activation until its layer's gradient, and what that needs.
+std::vector<PlannedBlock> blocks_of_training(int layers) {
+  std::vector<PlannedBlock> blocks;
+  for (int i = 0; i < layers; ++i) {
+    blocks.push_back({static_cast<std::size_t>(64 + i % 5 * 256), i, 2 * layers - i});
+    blocks.push_back({static_cast<std::size_t>(64 + i % 3 * 64), 2 * layers - i, 2 * layers - i + 2});
+  }
+  return blocks;
+}
+
+TEST(PlanMemory, WorkGrowsWithTheNumberOfBlocks) {
+  auto work = [](int layers) {
+    std::vector<PlannedBlock> blocks = blocks_of_training(layers);
+    std::size_t probes = 0;
+    plan_memory(blocks, probes);
+    return probes;
+  };
+  std::size_t before = work(1000);
+  for (int layers : {2000, 4000, 8000}) {
+    std::size_t now = work(layers);
+    EXPECT_LT(now, before * 5 / 2) << layers;
+    before = now;
+  }
 }
 
 TEST(PlanMemory, SumsThatDoNotFitAreAProblem) {

@@ -1,0 +1,43 @@
+// Nodes in groups, of which a pass makes one node each.
+#pragma once
+#include <vector>
+
+#include "stet/ir/graph.h"
+
+namespace stet {
+
+/// Every node is at first in a group of its own. Groups are what the new graph has as nodes, so that none may depend on
+/// itself through another.
+class Grouping {
+ public:
+  explicit Grouping(const Graph& graph);
+
+  std::size_t group(ValueId id) const { return group_[static_cast<std::size_t>(id)]; }
+  /// Ascending; none of a group that went into another.
+  const std::vector<ValueId>& members(std::size_t group) const { return members_[group]; }
+  const std::vector<int>& users(ValueId id) const { return users_[static_cast<std::size_t>(id)]; }
+  /// Somebody outside of its group uses it.
+  bool is_result(ValueId id) const;
+
+  /// As one they would depend on themselves: something outside of both depends on one of them, and the other on it.
+  /// True also where the search takes too long.
+  bool would_circle(std::size_t a, std::size_t b) { return path_through_others(a, b) || path_through_others(b, a); }
+  /// The members of `a` become members of `b`.
+  void unite(std::size_t a, std::size_t b);
+  /// Groups so that inputs come first; otherwise where their last member stood.
+  std::vector<std::size_t> sorted() const;
+
+ private:
+  bool path_through_others(std::size_t from, std::size_t to);
+
+  std::vector<std::vector<int>> users_;
+  std::vector<std::size_t> group_;             // of each node
+  std::vector<std::vector<ValueId>> members_;  // of each group
+  std::vector<int> seen_;                      // by group: the search that saw it last
+  int search_ = 0;
+};
+
+/// The value's memory is walked from one element to the next, not through a view that jumps.
+bool lies_dense(const Graph& graph, ValueId id);
+
+}  // namespace stet
