@@ -2,6 +2,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "stet/base/dim_inside.h"
@@ -194,9 +195,9 @@ class Comparison {
     compare_written();
     std::size_t own = results.size() - second_.written.size();
     std::vector<ValueId> given(results.begin() + static_cast<std::ptrdiff_t>(own), results.end());
-    for (std::size_t i = 0; i < first_.written.size(); ++i)
-      for (std::size_t j = 0; j < second_.written.size(); ++j)
-        if (first_.written[i].id() == second_.written[j].id()) results[own + i] = given[j];
+    std::unordered_map<std::uint64_t, ValueId> next;  // by Variable
+    for (std::size_t i = 0; i < given.size(); ++i) next.emplace(second_.written[i].id(), given[i]);
+    for (std::size_t i = 0; i < first_.written.size(); ++i) results[own + i] = next.at(first_.written[i].id());
   }
 
   static std::vector<ValueId> effects(const Graph& graph) {

@@ -145,6 +145,8 @@ constinit const OpDef gradient_placeholder_row{.name = "gradient_placeholder",
                                                .summary = "Stands for a gradient while a way back is recorded.",
                                                .infer = infer_placeholder};
 
+Attributes attributes_of(const CustomGradientNode& node) { return Attributes({&custom_attributes, &node}); }
+
 bool is_void(const Node& node, const std::vector<bool>& is_void_value) {
   if (node.op == &gradient_placeholder_row) return true;
   return std::any_of(node.inputs.begin(), node.inputs.end(),

@@ -31,6 +31,8 @@ struct CustomGradientNode {
   GraphPointer backward;
 };
 
+Attributes attributes_of(const CustomGradientNode& node);
+
 /// Records a way back and the node that holds it. Gives what the values are to be attached to.
 std::vector<Tensor> record_custom_gradient(Trace& trace, const std::vector<Tensor>& values,
                                            const std::vector<Tensor>& arguments, const inside::Backward& backward,

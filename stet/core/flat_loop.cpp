@@ -6,6 +6,7 @@
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/loop_errors.h"
 #include "stet/core/replay.h"
@@ -87,6 +88,103 @@ std::vector<Tensor> empty_stacks(const FlatLoop& loop, std::shared_ptr<const voi
   return out;
 }
 
+/// 0 that is computed from a tensor, with a derivative of 0.
+Tensor zero_of(const Tensor& source, DType dtype) {
+  const Expr zero = constant(0, source.dtype());
+  const In operand_of(source, {});
+  const Tensor zeros = call_map(scalar::with_derivative(zero, operand(0, source.dtype()), zero), {&operand_of, 1});
+  return core_ops.cast(core_ops.sum_to(zeros, Shape()), dtype);
+}
+
+/// A loop as a trace records it, run where there is no turn: each result is as it was, and is computed from all that a
+/// turn would compute it from, with a derivative of 0.
+class WithoutTurns final : public Replay {
+ public:
+  WithoutTurns(const Graph& graph, std::span<const Tensor> inputs)
+      : Replay(graph, inputs, own_symbols(graph), Effects::have_happened) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+      if (graph.nodes[i].op->kind == Kind::loop) loop_ = static_cast<ValueId>(i);  // what came out of it stands before
+  }
+
+ protected:
+  void run_node(ValueId id, const Node& node) override {
+    if (id != loop_) return Replay::run_node(id, node);
+    const auto& loop = node.attributes.as<LoopAttributes>();
+    const std::vector<Tensor> inputs = inputs_of(node);
+    std::vector<Tensor> results;
+    for (std::size_t r = 0; r < node.results.size(); ++r) {
+      const bool carried = r < static_cast<std::size_t>(loop.carried);
+      results.push_back(connected_result(
+          loop, inputs,
+          carried ? inputs[static_cast<std::size_t>(loop.first_carried()) + r] : empty_stack(node.results[r]), r));
+    }
+    set(id, std::move(results));
+  }
+
+ private:
+  Tensor connected_result(const LoopAttributes& loop, const std::vector<Tensor>& inputs, Tensor result,
+                          std::size_t number) const {
+    if (!is_floating(result.dtype())) return result;
+    std::vector<bool> asked(loop.body->results.size(), false);
+    asked[number] = true;
+    const std::vector<bool> reached = inputs_reached_by_turns(loop, asked);
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      const int turn = loop.turn_input(), at = static_cast<int>(i);
+      const bool itself = i == number && at < loop.carried;
+      if (!reached[i] || itself || at == turn) continue;
+      const Tensor& source = inputs[static_cast<std::size_t>(at < turn ? loop.first_carried() + at
+                                                                       : loop.first_captured() + at - turn - 1)];
+      if (is_floating(source.dtype()) && tapes_following(source) > 0)
+        result = core_ops.subtract(result, zero_of(source, result.dtype()));  // -0 stays -0
+    }
+    return result;
+  }
+  static Tensor empty_stack(const ValueType& type) {
+    std::vector<Dim> sizes{0};
+    for (int axis = 1; axis < type.shape.rank(); ++axis) sizes.push_back(type.shape[axis].hint().value_or(0));
+    return zeros(Shape(sizes), type.dtype);
+  }
+
+  ValueId loop_ = -1;
+};
+
+/// A turn that a tape has not seen: what a loop gives depends on the same whether it takes turns or not, as it does
+/// where it is traced.
+void connect(const FlatLoop& loop, FlatTurn& left) {
+  Trace trace(loop.name);
+  Graph graph;
+  std::vector<Tensor> inputs = loop.carried;
+  inputs.insert(inputs.end(), loop.sequences.begin(), loop.sequences.end());
+  {
+    OpenTrace open(trace);
+    FlatLoop recorded = loop;
+    auto argument = [&](Tensor& tensor) { tensor = trace.add_argument({tensor.dtype(), tensor.shape()}); };
+    std::for_each(recorded.carried.begin(), recorded.carried.end(), argument);
+    std::for_each(recorded.sequences.begin(), recorded.sequences.end(), argument);
+    if (loop.count_value.defined()) {
+      argument(recorded.count_value);
+      inputs.push_back(loop.count_value);
+    }
+    trace.run_scope(
+        [&] {
+          GradientTape outside;  // for which Variables are read before the loop
+          const FlatTurn turn = run_flat_loop(recorded);
+          for (const std::vector<Tensor>* results : {&turn.carried, &turn.stacked})
+            for (const Tensor& result : *results) trace.graph.results.push_back(trace.lift(result, loop.where));
+          return Leaves{};
+        },
+        loop.where);
+    graph = trace.finished();
+  }
+  for (const Trace::HiddenInput& hidden : trace.hidden) {
+    HiddenTapes unseen;  // what tapes follow of a Variable is what the graph reads of it
+    inputs.push_back(hidden.variable.defined() ? hidden.variable.read(loop.where) : hidden.as_met);
+  }
+  const std::vector<Tensor> results = WithoutTurns(graph, inputs).run();
+  std::copy_n(results.begin(), left.carried.size(), left.carried.begin());
+  left.stacked.assign(results.begin() + static_cast<std::ptrdiff_t>(left.carried.size()), results.end());
+}
+
 FlatTurn run_turns(const FlatLoop& loop) {
   std::int64_t turns = -1;  // by a condition
   if (loop.count == LoopAttributes::by_size) turns = loop.turns.value(loop.where);
@@ -118,6 +216,14 @@ FlatTurn run_turns(const FlatLoop& loop) {
     }
   }
   if (turn == 0 && loop.stacks) out.stacked = empty_stacks(loop, out.form);
+  if (turn == 0 && tapes_open()) {
+    try {
+      connect(loop, out);
+    } catch (const InternalError&) {
+      throw;
+    } catch (...) {  // a turn that cannot be traced, or cannot be at all, or throws what is the user's: there is none
+    }
+  }
   for (std::vector<Tensor>& stack : stacks) {
     if (loop.reverse) std::reverse(stack.begin(), stack.end());
     out.stacked.push_back(core_ops.stack(stack));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <unordered_set>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
@@ -192,9 +193,10 @@ void Entry::collect_hidden() {
   for (const Trace::HiddenInput& input : hidden)
     variables.inputs.push_back(input.variable.defined() ? &state_of(input.variable) : nullptr);
   for (const Variable& variable : written) variables.written.push_back(&state_of(variable));
+  const std::unordered_set<const VariableState*> changed(variables.written.begin(), variables.written.end());
   for (const Variable& variable : used) {
     VariableState* state = &state_of(variable);
-    variables.locks.push_back({state, std::count(variables.written.begin(), variables.written.end(), state) > 0});
+    variables.locks.push_back({state, changed.contains(state)});
   }
   std::sort(variables.locks.begin(), variables.locks.end(),
             [](const auto& a, const auto& b) { return a.state->id < b.state->id; });

@@ -104,6 +104,8 @@ void branch_gradient(GradientCall& call);
 void loop_gradient(GradientCall& call);
 /// By input of a child graph: whether a result that is asked for is computed from it, by way of floating values.
 std::vector<bool> inputs_reached(const Graph& child, const std::vector<bool>& asked);
+/// The same of a loop's body after any number of turns; `asked` learns which carried values that goes by.
+std::vector<bool> inputs_reached_by_turns(const struct LoopAttributes& loop, std::vector<bool>& asked);
 /// The gradient of any map: the derivative of its body times d, summed over the axes an operand was repeated along.
 /// Where d is 0, so is the gradient, even if the derivative is infinite or not a number there: what was not chosen, as
 /// in where(x > 0, sqrt(x), 0), has no say.

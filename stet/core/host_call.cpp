@@ -142,6 +142,9 @@ constinit thread_local bool is_muted = false;
 /// Values between texts: text 0, value 0, text 1, …, and a last text.
 class Format {
  public:
+  Format() = default;
+  explicit Format(std::vector<std::string> texts) : texts_(std::move(texts)) {}
+  const std::vector<std::string>& texts() const { return texts_; }
   void add(const PrintPart& part) {
     if (!first_) texts_.back() += ' ';
     first_ = false;
@@ -215,6 +218,7 @@ class PrintCode : public HostCode {
     return print && print->format_ == format_;
   }
   std::string str() const override { return text("print ", format_.outline()); }
+  SavedEffect saved() const { return {.texts = format_.texts()}; }
 
  private:
   Format format_;
@@ -250,6 +254,9 @@ class AssertCode : public HostCode {
     return assertion && assertion->message_ == message_ && assertion->format_ == format_;
   }
   std::string str() const override { return text("assert_that \"", message_, "\""); }
+  SavedEffect saved() const {
+    return {.asserts = true, .message = message_, .texts = format_.texts(), .where = where_};
+  }
 
  private:
   static std::string position(std::int64_t flat, std::span<const std::int64_t> sizes) {
@@ -265,6 +272,21 @@ class AssertCode : public HostCode {
   Format format_;
   Where where_;
 };
+
+}  // namespace
+
+std::optional<SavedEffect> saved_effect(const HostCode& code) {
+  if (const auto* print = dynamic_cast<const PrintCode*>(&code)) return print->saved();
+  if (const auto* assertion = dynamic_cast<const AssertCode*>(&code)) return assertion->saved();
+  return std::nullopt;
+}
+
+HostCodePointer effect_of(SavedEffect saved) {
+  if (!saved.asserts) return std::make_shared<PrintCode>(Format(std::move(saved.texts)));
+  return std::make_shared<AssertCode>(std::move(saved.message), Format(std::move(saved.texts)), saved.where);
+}
+
+namespace {
 
 /// Of a condition that host code knows: values that do not exist yet are named by their types.
 std::string host_failure(const std::string& message, std::span<const PrintPart> values) {

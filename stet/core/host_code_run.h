@@ -1,6 +1,8 @@
 // How host code is run and recorded: behind print, assert_that and host_call. Private to core/.
 #pragma once
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "stet/base/error.h"
@@ -17,6 +19,17 @@ extern const OpDef print_row, assert_row, host_call_row;
 /// assertion fails.
 std::vector<Tensor> do_on_host(const OpDef& row, const HostCodeAttributes& attributes, std::span<const Tensor> inputs,
                                Where where);
+
+/// What print() and assert_that() do, as data.
+struct SavedEffect {
+  bool asserts = false;
+  std::string message = {};             // of an assertion
+  std::vector<std::string> texts = {};  // text 0, value 0, text 1, …: one more than values
+  Where where = {};                     // of an assertion
+};
+/// Nothing of a callback, which is code.
+std::optional<SavedEffect> saved_effect(const HostCode& code);
+HostCodePointer effect_of(SavedEffect saved);
 
 /// What a graph that is replayed has its effects do.
 enum class Effects : bool {

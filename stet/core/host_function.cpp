@@ -49,6 +49,8 @@ Dim HostFunction::argument_size(Trace& trace, const Dim& given, const std::strin
 int HostFunction::add_arguments(Trace& trace, const Leaves& given, const std::vector<int>& owners,
                                 const Settings& settings, Leaves& traced) const {
   std::map<std::string, Dim> named;
+  std::map<int, int> leaves_of;  // by argument
+  for (int owner : owners) ++leaves_of[owner];
   int inputs = 0;
   std::size_t tensors = 0;  // as the signature counts them
   for (std::size_t i = 0; i < traced.size(); ++i) {
@@ -62,7 +64,7 @@ int HostFunction::add_arguments(Trace& trace, const Leaves& given, const std::ve
     const Tensor& tensor = given[i].value;
     if (!tensor.defined()) continue;
     std::string symbol = arguments_.in(owners[i]);
-    if (std::count(owners.begin(), owners.end(), owners[i]) > 1) symbol += text("_", inputs);
+    if (leaves_of[owners[i]] > 1) symbol += text("_", inputs);
     traced[i].value =
         trace.add_argument({tensor.dtype(), argument_shape(trace, tensor, number, symbol, settings, named)});
     if (tensor.node()->weak) creation::as_number(traced[i].value);
@@ -104,9 +106,7 @@ TracedRun HostFunction::run(const Leaves& given, const std::vector<int>& owners,
     TracedVariable& variable = trace.variable(id);
     out.used.push_back(variable.variable);
     if (!variable.written) continue;
-    auto state = std::find_if(trace.hidden.begin(), trace.hidden.end(),
-                              [&](const Trace::HiddenInput& hidden) { return hidden.variable.id() == id; });
-    int input = tensors + static_cast<int>(state - trace.hidden.begin());
+    int input = trace.graph.node(variable.initial).attributes.as<InputAttributes>().number;
     trace.graph.updates.push_back({input, static_cast<int>(trace.graph.results.size())});
     trace.graph.results.push_back(variable.current);
     out.written.push_back(variable.variable);

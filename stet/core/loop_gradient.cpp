@@ -68,17 +68,9 @@ class LoopGradient {
 
   /// Which carried values a gradient comes back by, from turn to turn, and which inputs it gets to.
   void find_flow() {
-    std::vector<bool> asked, reached;
+    std::vector<bool> asked;
     for (const Tensor& d : call_.ds()) asked.push_back(d.defined());
-    for (bool more = true; more;) {
-      more = false;
-      reached = inputs_reached(body_, asked);
-      for (int i = 0; i < loop_.carried; ++i) {
-        auto at = static_cast<std::size_t>(i);
-        if (!reached[at] || asked[at] || !is_floating(call_.in(outside(i)).dtype())) continue;
-        asked[at] = more = true;
-      }
-    }
+    const std::vector<bool> reached = inputs_reached_by_turns(loop_, asked);
     for (int i = 0; i < loop_.carried; ++i)
       if (asked[static_cast<std::size_t>(i)]) followed_.push_back(i);
     for (int i = loop_.carried; i < static_cast<int>(body_.inputs.size()); ++i) {
@@ -293,6 +285,18 @@ class LoopGradient {
 };
 
 }  // namespace
+
+std::vector<bool> inputs_reached_by_turns(const LoopAttributes& loop, std::vector<bool>& asked) {
+  for (;;) {
+    std::vector<bool> reached = inputs_reached(*loop.body, asked);
+    bool more = false;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(loop.carried); ++i) {
+      if (!reached[i] || asked[i] || !is_floating(loop.body->type(loop.body->inputs[i]).dtype)) continue;
+      asked[i] = more = true;
+    }
+    if (!more) return reached;
+  }
+}
 
 void loop_gradient(GradientCall& call) { LoopGradient(call).run(); }
 

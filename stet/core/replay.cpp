@@ -5,6 +5,7 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
+#include "stet/base/kept_where.h"
 #include "stet/core/call.h"
 #include "stet/core/custom_gradient.h"
 #include "stet/core/scope.h"
@@ -19,7 +20,8 @@ Replay::Replay(const Graph& graph, std::span<const Tensor> inputs, std::vector<D
       sizes_(std::move(sizes)),
       effects_(effects),
       given_(std::move(given)),
-      values_(graph.nodes.size()) {
+      values_(graph.nodes.size()),
+      stated_(graph.checks.size(), false) {
   for (std::size_t i = 0; i < inputs.size(); ++i) values_[static_cast<std::size_t>(graph.inputs[i])] = inputs[i];
 }
 
@@ -35,7 +37,9 @@ std::vector<Tensor> Replay::run() {
     if (given_ && take(id, node)) continue;
     if (!left_out(id, node)) run_node(id, node);
   }
-  if (!given_) state_checks();
+  // Ops check the sizes that they are called with; these are of ops that nobody needs, and of none.
+  for (std::size_t i = 0; !given_ && i < stated_.size(); ++i)
+    if (!stated_[i]) state(graph_.checks[i]);
   if (graph_.raises) std::rethrow_exception(graph_.raises);
   std::vector<Tensor> out;
   for (ValueId id : graph_.results) out.push_back(at(id));
@@ -79,21 +83,39 @@ void Replay::set(ValueId id, std::vector<Tensor> results) {
   if (graph_.node(id).results.size() > 1 || results.size() > 1) tuples_[id] = std::move(results);
 }
 
-/// Ops check the sizes that they are called with; these are of ops that nobody needs, and of none.
-void Replay::state_checks() const {
+void Replay::state(const SizeCheck& check) const {
   Bindings known;
   for (std::size_t i = 0; i < sizes_.size(); ++i)
     if (sizes_[i].is_constant()) known.bind(static_cast<int>(i), sizes_[i].constant());
-  for (const SizeCheck& check : graph_.checks) {
-    if (test_if_known(check, known)) continue;
-    SizeCheck here = check;
-    here.fact.left = check.fact.left.substitute(sizes_);
-    here.fact.right = check.fact.right.substitute(sizes_);
-    for (Dim& size : here.sizes) size = size.substitute(sizes_);
-    Trace* trace = current_trace();
-    if (trace && !trace->symbols().has_check(here.fact) &&
-        prove_by_form(here.fact.left, here.fact.relation, here.fact.right) != Proof::yes)
-      trace->symbols().state(here);
+  if (test_if_known(check, known)) return;
+  SizeCheck here = check;
+  here.fact.left = check.fact.left.substitute(sizes_);
+  here.fact.right = check.fact.right.substitute(sizes_);
+  for (Dim& size : here.sizes) size = size.substitute(sizes_);
+  Trace* trace = current_trace();
+  if (trace && !trace->symbols().has_check(here.fact) &&
+      prove_by_form(here.fact.left, here.fact.relation, here.fact.right) != Proof::yes)
+    trace->symbols().state(here);
+}
+
+bool Replay::is_known(const SizeCheck& check) const {
+  for (const Dim* side : {&check.fact.left, &check.fact.right})
+    for (int symbol : side->symbols())
+      if (!graph_.scope->symbol_hint(symbol) &&
+          identical(sizes_[static_cast<std::size_t>(symbol)], graph_.scope->symbol_at(symbol)))
+        return false;
+  return true;
+}
+
+void Replay::state_known_checks() {
+  if (!std::exchange(learned_, false)) return;
+  for (std::size_t i = 0; i < stated_.size(); ++i) {
+    if (stated_[i] || !is_known(graph_.checks[i])) continue;
+    stated_[i] = true;
+    SizeCheck check = graph_.checks[i];
+    if (!check.op.empty()) check.fact.reason.asker = kept(check.op.c_str());
+    if (check.where.known()) check.fact.reason.where = check.where;
+    state(check);
   }
 }
 
@@ -116,6 +138,7 @@ void Replay::learn_sizes(const Node& node, const std::vector<Tensor>& results, i
     for (int axis = 0; axis < node.results[r].shape.rank(); ++axis)
       if (std::optional<int> symbol = node.results[r].shape[axis].as_symbol())
         sizes_[static_cast<std::size_t>(*symbol)] = results[r].dim(axis + further);
+  learned_ = true;
 }
 
 Tensor Replay::alias_of(const Node& node) const {
@@ -171,12 +194,15 @@ bool Replay::left_out(ValueId id, const Node& node) {
   return out;
 }
 
+std::vector<Tensor> Replay::run_child(const Graph& child, std::span<const Tensor> inputs) {
+  return Replay(child, inputs, sizes_, effects_).run();
+}
+
 std::vector<Tensor> Replay::run_branch(const Node& node) {
   const auto& branch = node.attributes.as<BranchAttributes>();
   const std::vector<Tensor> inputs = inputs_of(node, 1);
   std::vector<Tensor> results =
-      scope([&] { return Replay(at(node.inputs[0]) ? *branch.yes : *branch.no, inputs, sizes_, effects_).run(); },
-            node.where);
+      scope([&] { return run_child(at(node.inputs[0]) ? *branch.yes : *branch.no, inputs); }, node.where);
   learn_sizes(node, results);
   return results;
 }
@@ -206,22 +232,22 @@ std::vector<Tensor> Replay::run_loop(const Node& node) {
   loop.carried = inputs(attributes.first_carried(), attributes.first_sequence());
   loop.sequences = inputs(attributes.first_sequence(), attributes.first_captured());
   const std::vector<Tensor> captured = inputs(attributes.first_captured(), static_cast<int>(node.inputs.size()));
-  auto run_child = [&](const Graph& child, std::span<const Tensor> carried, std::span<const Tensor> elements,
-                       const Tensor& place) {
+  auto run_turn = [&](const Graph& child, std::span<const Tensor> carried, std::span<const Tensor> elements,
+                      const Tensor& place) {
     std::vector<Tensor> given(carried.begin(), carried.end());
     given.insert(given.end(), elements.begin(), elements.end());
     given.push_back(place);
     given.insert(given.end(), captured.begin(), captured.end());
-    return Replay(child, given, sizes_, effects_).run();
+    return run_child(child, given);
   };
   loop.body = [&](std::span<const Tensor> carried, std::span<const Tensor> elements, const Tensor& place) {
-    std::vector<Tensor> results = run_child(*attributes.body, carried, elements, place);
+    std::vector<Tensor> results = run_turn(*attributes.body, carried, elements, place);
     auto stacked = results.begin() + attributes.carried;
     return FlatTurn{{results.begin(), stacked}, {stacked, results.end()}};
   };
   if (attributes.condition)
     loop.condition = [&](std::span<const Tensor> carried, const Tensor& place) {
-      return run_child(*attributes.condition, carried, {}, place)[0];
+      return run_turn(*attributes.condition, carried, {}, place)[0];
     };
   FlatTurn end = run_flat_loop(loop);
   std::vector<Tensor> results = std::move(end.carried);

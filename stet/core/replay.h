@@ -32,9 +32,12 @@ class Replay {
 
  protected:
   virtual void run_node(ValueId id, const Node& node);
+  /// The results of a side of a branch, of a turn of a loop, of a condition.
+  virtual std::vector<Tensor> run_child(const Graph& child, std::span<const Tensor> inputs);
 
   const Graph& graph() const { return graph_; }
   const std::vector<Dim>& sizes() const { return sizes_; }
+  Effects effects() const { return effects_; }
   const Tensor& at(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   std::vector<Tensor> inputs_of(const Node& node, std::size_t first = 0) const;
   /// What a node gives: its value, or the values of a tuple.
@@ -42,9 +45,13 @@ class Replay {
   /// Sizes that depend on values are known now. Results may have `further` axes in front.
   void learn_sizes(const Node& node, const std::vector<Tensor>& results, int further = 0);
   Attributes sized_attributes(const Node& node) const;
+  /// States the checks of sizes that are known by now (some depend on values): before ops ask for the same, in words of
+  /// their own.
+  void state_known_checks();
 
  private:
-  void state_checks() const;
+  bool is_known(const SizeCheck& check) const;
+  void state(const SizeCheck& check) const;
   bool take(ValueId id, const Node& node);
   Tensor alias_of(const Node& node) const;
   Tensor value_of(const Node& node) const;
@@ -61,6 +68,8 @@ class Replay {
   std::vector<Tensor> values_;
   std::vector<bool> void_;
   std::unordered_map<ValueId, std::vector<Tensor>> tuples_;
+  std::vector<bool> stated_;  // by check
+  bool learned_ = true;       // sizes, since checks were looked at
 };
 
 /// The symbols of the graph's scope, each standing for itself.

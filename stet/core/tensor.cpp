@@ -365,6 +365,11 @@ Tensor Tensor::number(DType dtype, const void* value) {
   return creation::as_number(creation::copied(dtype, value, 1, Shape(), {}));
 }
 
+void inside::refuse_beyond_i64(std::uint64_t number, Where where) {
+  throw UserError(
+      error_text(text("tensor: the number ", number, " is out of range for i64"), where, "use a number below 2^63"));
+}
+
 namespace creation {
 
 namespace {
@@ -423,10 +428,7 @@ Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& shape, Whe
   DType dtype = numbers.empty() ? DType::f32 : numbers[0].dtype;
   for (const AnyNumber& number : numbers) {
     dtype = promote(dtype, number.dtype);
-    if (number.beyond_i64)
-      throw UserError(error_text(
-          text("tensor: the number ", static_cast<std::uint64_t>(number.integer), " is out of range for i64"), where,
-          "use a number below 2^63"));
+    if (number.beyond_i64) inside::refuse_beyond_i64(static_cast<std::uint64_t>(number.integer), where);
   }
   auto width = static_cast<std::size_t>(size_of(dtype));
   std::vector<unsigned char> bytes(numbers.size() * width);
@@ -554,12 +556,22 @@ void fill_memory(char* to, const void* element, std::int64_t element_size, std::
   parallel_for(pieces, fill_piece);
 }
 
+constexpr std::int64_t fewest_repeated_bytes = 4096;
+
 Tensor filled(const Shape& shape, DType dtype, const void* element, const char* what, Where where) {
   // Sizes that are not known yet: one element, repeated by the program.
   if (!shape.is_constant())
     return core_ops.broadcast_to(In(creation::copied(dtype, element, 1, Shape(), where), where), shape);
   std::vector<std::int64_t> sizes = creation::sizes_of(shape, what, where);
   std::int64_t count = creation::count_of(sizes, dtype, what, where);
+  // Nor has a program that is being traced use for many copies of it.
+  if (current_trace() && count * size_of(dtype) > fewest_repeated_bytes) {
+    static constexpr std::int64_t no_strides[max_rank] = {};
+    Tensor one = creation::copied(dtype, element, 1, Shape(), where);
+    Tensor repeated = view_tensor(*one.node(), sizes, {no_strides, sizes.size()}, 0);
+    const_cast<TensorNode*>(repeated.node())->made_in_trace = true;
+    return repeated;
+  }
   Buffer buffer = creation::memory_for(count, shape, dtype, what, where);
   fill_memory(reinterpret_cast<char*>(buffer.data()), element, size_of(dtype), count);
   return creation::made_here(dtype, sizes, std::move(buffer));

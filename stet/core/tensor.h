@@ -27,6 +27,22 @@ namespace stet {
 namespace inside {
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
+
+/// The element type that a number is held in: its own, or, of a type that no dtype has (std::size_t, long double), f64,
+/// i32 or i64.
+template <Number T>
+using Held = std::conditional_t<
+    Element<T>, T,
+    std::conditional_t<std::is_floating_point_v<T>, double,
+                       std::conditional_t<sizeof(T) < sizeof(std::int32_t), std::int32_t, std::int64_t>>>;
+[[noreturn]] STET_API void refuse_beyond_i64(std::uint64_t number, Where where);
+/// UserError for one that i64 does not hold.
+template <Number T>
+Held<T> held(T number, Where where) {
+  if constexpr (std::is_unsigned_v<T> && std::is_same_v<Held<T>, std::int64_t>)
+    if (static_cast<std::uint64_t>(number) > static_cast<std::uint64_t>(INT64_MAX)) refuse_beyond_i64(number, where);
+  return static_cast<Held<T>>(number);
+}
 }  // namespace inside
 
 struct TensorNode;
@@ -67,10 +83,13 @@ class STET_API Tensor {
  public:
   /// Undefined: any op on it is a UserError.
   Tensor() = default;
-  /// A number as a tensor without axes: int gives i32, float f32, double f64. Beside tensors it takes their type, as
-  /// the number itself would (docs/numbers.md); tensor(0.5) makes one that keeps its own.
+  /// A number as a tensor without axes: int gives i32, float f32, double f64, std::size_t i64. Beside tensors it takes
+  /// their type, as the number itself would (docs/numbers.md); tensor(0.5) makes one that keeps its own.
   template <inside::Number T>
-  Tensor(T value) : Tensor(number(dtype_of<T>, &value)) {}
+  Tensor(T value) {
+    const inside::Held<T> held = inside::held(value, {});
+    *this = number(dtype_of<inside::Held<T>>, &held);
+  }
   /// What a Variable holds now.
   Tensor(const Variable& variable);
   Tensor(const Tensor& other) : node_(other.node_) {
@@ -296,7 +315,23 @@ struct ElementOf<T> : ElementOf<typename T::value_type> {
 };
 /// Vectors and arrays, of each other to any depth, of elements.
 template <class T>
-concept NestedList = is_list<T> && inside::Element<typename ElementOf<T>::type>;
+concept NestedList = is_list<T> &&
+    (inside::Element<typename ElementOf<T>::type> || inside::Number<typename ElementOf<T>::type>);
+
+/// What the elements of a list are kept in on their way to a tensor, and the dtype that they have there.
+template <class E>
+struct Stored {
+  using type = E;
+  static constexpr DType dtype = dtype_of<E>;
+};
+template <>
+struct Stored<bool> {
+  using type = unsigned char;  // a vector<bool> has no elements to point at
+  static constexpr DType dtype = DType::bool_;
+};
+template <inside::Number E>
+requires(!inside::Element<E>) struct Stored<E> : Stored<inside::Held<E>> {
+};
 
 /// The sizes of a nested list, as its first entries have them.
 template <class T>
@@ -307,14 +342,16 @@ void add_sizes(const T* list, std::vector<std::int64_t>& sizes) {
   }
 }
 /// Appends the elements in row-major order; false if a list has another length than `sizes` says.
-template <class T, class Stored>
-bool add_elements(const T& list, const std::int64_t* sizes, std::vector<Stored>& out) {
+template <class T, class S>
+bool add_elements(const T& list, const std::int64_t* sizes, std::vector<S>& out, Where where) {
   if (static_cast<std::int64_t>(list.size()) != *sizes) return false;
   if constexpr (is_list<typename T::value_type>) {
     for (const auto& part : list)
-      if (!add_elements(part, sizes + 1, out)) return false;
-  } else {
+      if (!add_elements(part, sizes + 1, out, where)) return false;
+  } else if constexpr (inside::Element<typename T::value_type>) {
     out.insert(out.end(), list.begin(), list.end());
+  } else {
+    for (auto number : list) out.push_back(inside::held(number, where));
   }
   return true;
 }
@@ -323,7 +360,7 @@ bool add_elements(const T& list, const std::int64_t* sizes, std::vector<Stored>&
 class AnyNumber {
  public:
   template <inside::Number T>
-  AnyNumber(T value) : real(static_cast<double>(value)), dtype(type_of<T>()) {
+  AnyNumber(T value) : real(static_cast<double>(value)), dtype(dtype_of<inside::Held<T>>) {
     if constexpr (!std::is_floating_point_v<T>) {
       integer = static_cast<std::int64_t>(value);
       beyond_i64 = std::is_unsigned_v<T> && integer < 0;
@@ -333,15 +370,6 @@ class AnyNumber {
   std::int64_t integer = 0;
   bool beyond_i64 = false;
   DType dtype;
-
- private:
-  template <class T>
-  static constexpr DType type_of() {
-    if constexpr (inside::Element<T>)
-      return dtype_of<T>;
-    else
-      return std::is_floating_point_v<T> ? DType::f64 : sizeof(T) < 4 ? DType::i32 : DType::i64;
-  }
 };
 /// In the type that the numbers' types promote to; UserError for one that i64 does not hold.
 STET_API Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& shape, Where where);
@@ -349,8 +377,9 @@ STET_API Tensor of_numbers(const std::vector<AnyNumber>& numbers, const Shape& s
 
 /// A tensor without axes that has its own type, as every tensor of tensor().
 template <inside::Number T>
-Tensor tensor(T value) {
-  return creation::copied(dtype_of<T>, &value, 1, Shape(), {});
+Tensor tensor(T value, Where where = Where::here()) {
+  const inside::Held<T> held = inside::held(value, where);
+  return creation::copied(dtype_of<inside::Held<T>>, &held, 1, Shape(), where);
 }
 template <inside::Element T>
 Tensor tensor(std::initializer_list<T> values, Where where = Where::here()) {
@@ -410,9 +439,9 @@ Tensor tensor(const T& list, Where where = Where::here()) {
   using E = typename creation::ElementOf<T>::type;
   std::vector<std::int64_t> sizes;
   creation::add_sizes(&list, sizes);
-  std::vector<std::conditional_t<std::is_same_v<E, bool>, unsigned char, E>> elements;
-  if (!creation::add_elements(list, sizes.data(), elements)) return creation::ragged(where);
-  return creation::copied(dtype_of<E>, elements.data(), elements.size(), Shape(sizes), where);
+  std::vector<typename creation::Stored<E>::type> elements;
+  if (!creation::add_elements(list, sizes.data(), elements, where)) return creation::ragged(where);
+  return creation::copied(creation::Stored<E>::dtype, elements.data(), elements.size(), Shape(sizes), where);
 }
 /// A copy of a vector in the given shape.
 template <inside::Element T>

@@ -1,6 +1,7 @@
 #include "stet/core/trace.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "stet/core/custom_gradient.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/fork.h"
+#include "stet/core/gradient.h"
 #include "stet/core/host_code_run.h"
 #include "stet/core/kept_tensors.h"
 #include "stet/core/scope.h"
@@ -31,6 +33,37 @@ Trace*& running_trace() {
 }
 
 constexpr std::int64_t most_constant_elements = 16;  // larger captured tensors are hidden inputs
+
+/// One element, repeated.
+bool repeats_one_element(const TensorNode& node) {
+  auto strides = node.stride_span();
+  if (std::all_of(strides.begin(), strides.end(), [](std::int64_t stride) { return stride == 0; })) return true;
+  const auto width = static_cast<std::size_t>(size_of(node.dtype));
+  const auto bytes = static_cast<std::size_t>(node.element_count()) * width;
+  return node.dense && std::memcmp(node.data, node.data + width, bytes - width) == 0;
+}
+
+/// 0, 1, 2, … as arange() has them.
+bool counts(const TensorNode& node) {
+  if (!node.dense || node.rank != 1 || node.dtype != DType::i64) return false;
+  const auto* elements = reinterpret_cast<const std::int64_t*>(node.data);
+  for (std::int64_t i = 0; i < node.sizes[0]; ++i)
+    if (elements[i] != i) return false;
+  return true;
+}
+
+/// What zeros(), full() and arange() of known sizes made is computed where it is used: a program that kept it would
+/// hold its memory for as long as it lives. Undefined for anything else.
+Tensor computed_again(const TensorNode& node, Where where) {
+  if (!node.made_in_trace || node.device() || node.element_count() <= most_constant_elements) return {};
+  const bool is_one = repeats_one_element(node);
+  if (!is_one && !counts(node)) return {};
+  Tensor first =
+      core_ops.broadcast_to(In(creation::copied(node.dtype, node.data, 1, Shape(), where), where), node.shape());
+  if (is_one) return first;
+  In operands[] = {In(first, where)};
+  return call_map(loop_index(0), operands);
+}
 
 Tensor packed(const Tensor& captured, Where where) {
   InitScope outside;
@@ -151,6 +184,7 @@ ValueId Trace::lift(const Tensor& tensor, Where where) {
 
 ValueId Trace::capture(const Tensor& tensor, Where where) {
   const TensorNode& node = *tensor.node();
+  if (Tensor again = computed_again(node, where); again.defined()) return again.node()->traced->id;
   auto found = captured_.find(&node);
   ValueId id = found == captured_.end() ? -1 : found->second;
   Tensor dense;

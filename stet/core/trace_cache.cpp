@@ -216,7 +216,7 @@ void TraceCache::refuse_or_warn(const MissedCall& call, const Snapshot& before, 
 
 void TraceCache::tell(const MissedCall& call, const Snapshot& before, const Entry& made, const Entries& forgotten,
                       bool returns) {
-  note_unrolled(name_, made.graph);
+  if (where_.known()) note_unrolled(name_, made.graph);  // what came from a file has no host code here
   if (before.trace == 1) return note_function_traced(name_, where_);
   RetraceCause cause = cause_of(call, before.entries, before.records, before.trace);
   std::uint64_t met = 0;

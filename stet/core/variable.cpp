@@ -23,7 +23,7 @@ namespace stet {
 namespace {
 
 std::atomic<std::uint64_t> last_id{0};
-thread_local VariableWatch::Told watch = nullptr;
+thread_local VariableWatch::Told read_watch = nullptr, assigned_watch = nullptr;
 
 VariableState& defined_state(const std::shared_ptr<VariableState>& state, const char* what, Where where) {
   if (!state)
@@ -88,7 +88,10 @@ Variable::Variable(const Tensor& initial, VariableOptions options, Where where) 
   state_->dtype = node.dtype;
   state_->shape = node.shape();
   state_->value = first.contiguous(where);
-  if (Trace* trace = trace_in_progress()) trace->note_created(*this, where);
+  if (Trace* trace = trace_in_progress()) {
+    state_->made_in_trace = true;
+    trace->note_created(*this, where);
+  }
 }
 
 void refuse_in_init_scope(const VariableState& variable, const char* what, Where where) {
@@ -105,8 +108,12 @@ void refuse_in_init_scope(const VariableState& variable, const char* what, Where
 
 std::uint64_t latest_variable_id() { return last_id.load(std::memory_order_relaxed); }
 
-VariableWatch::VariableWatch(Told told) : before_(std::exchange(watch, told)) {}
-VariableWatch::~VariableWatch() { watch = before_; }
+VariableWatch::VariableWatch(Told read, Told assigned)
+    : read_before_(std::exchange(read_watch, read)), assigned_before_(std::exchange(assigned_watch, assigned)) {}
+VariableWatch::~VariableWatch() {
+  read_watch = read_before_;
+  assigned_watch = assigned_before_;
+}
 
 constinit thread_local const HeldVariables* HeldVariables::innermost = nullptr;
 HeldVariables::HeldVariables(std::vector<const VariableState*> held, const std::string& function)
@@ -125,9 +132,7 @@ void HeldVariables::refuse_held(const VariableState& state, const char* what, Wh
                      where, "pass its value to host_call as an argument, and assign what it gives back outside of it"));
 }
 
-constinit thread_local StandIn::Pair StandIn::current;
-StandIn::StandIn(VariableState& of, VariableState& instead) : before_(std::exchange(current, {&of, &instead})) {}
-StandIn::~StandIn() { current = before_; }
+constinit thread_local StandIns* StandIns::current = nullptr;
 
 VariableState& state_of(const Variable& variable) { return *variable.state_; }
 
@@ -135,7 +140,7 @@ Tensor::Tensor(const Variable& variable) : Tensor(variable.read()) {}
 
 Tensor Variable::read(Where where) const {
   VariableState& state = standing_in(defined_state(state_, "read", where));
-  if (watch) watch(*this, where);
+  if (read_watch) read_watch(*this, where);
   if (Trace* trace = current_trace()) {
     Tensor read = trace->read(*this);
     if (tapes_open()) note_reading(read, state.id, state.trainable);
@@ -149,6 +154,7 @@ Tensor Variable::read(Where where) const {
 
 Tensor Variable::assign(const In& value, Where where) const {
   VariableState& state = standing_in(defined_state(state_, "assign", where));
+  if (assigned_watch) assigned_watch(*this, where);
   Tensor next = fitting(state, value, "assign", where, false).contiguous(where);
   if (Trace* trace = current_trace()) return trace->write(*this, next, where);
   refuse_in_init_scope(state, "assign", where);
@@ -164,6 +170,7 @@ Tensor Variable::assign(const In& value, Where where) const {
 
 Tensor Variable::update(const In& value, Tensor (*op)(In, In), const char* what, Where where) const {
   VariableState& state = standing_in(defined_state(state_, what, where));
+  if (assigned_watch) assigned_watch(*this, where);
   Tensor change = fitting(state, value, what, where, true);
   if (Trace* trace = current_trace())
     return trace->write(*this, op(In(trace->current_value(*this), where), In(change, where)), where);

@@ -13,6 +13,8 @@ struct VariableState {
   std::uint64_t id = 0;
   std::string name;
   bool trainable = true;
+  bool generator = false;      // what a random generator keeps: StandIns
+  bool made_in_trace = false;  // all calls of the function share it
   DType dtype = DType::f32;
   Shape shape;
   SharedLock guard;
@@ -52,28 +54,22 @@ class HeldVariables {
   const HeldVariables* const outer_;
 };
 
-/// While it lives, this thread uses `instead` wherever it would use the state `of` a Variable: reads and writes, eager
-/// or by compiled calls, go there. Traces still know the Variable. So the passes of datasets have generators of their
-/// own. Of several the innermost counts.
-class StandIn {
+/// While one is `current`, this thread uses other states wherever it would use those of random generators: reads and
+/// writes, eager or by compiled calls, go there. Traces still know the Variables. So the elements of datasets have
+/// numbers of their own.
+class StandIns {
  public:
-  StandIn(VariableState& of, VariableState& instead);
-  ~StandIn();
-  StandIn(const StandIn&) = delete;
-  StandIn& operator=(const StandIn&) = delete;
-
-  struct Pair {
-    VariableState *of = nullptr, *instead = nullptr;
-  };
+  /// The same one as long as it is current; `generator` itself where none stands in.
+  virtual VariableState& instead_of(VariableState& generator) = 0;
   // initial-exec: one load on the way of every call.
-  [[gnu::tls_model("initial-exec")]] static constinit thread_local Pair current;
+  [[gnu::tls_model("initial-exec")]] static constinit thread_local StandIns* current;
 
- private:
-  Pair before_;
+ protected:
+  ~StandIns() = default;
 };
 /// The state that this thread uses.
 inline VariableState& standing_in(VariableState& state) {
-  return &state == StandIn::current.of ? *StandIn::current.instead : state;
+  return state.generator && StandIns::current ? StandIns::current->instead_of(state) : state;
 }
 
 }  // namespace stet

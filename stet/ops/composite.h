@@ -10,6 +10,7 @@
 
 #include "stet/base/inside.h"
 #include "stet/core/call.h"
+#include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/ops/ops.h"
 
@@ -198,6 +199,13 @@ inline Tensor in_type(const Tensor& x, DType dtype) { return x.dtype() == dtype 
 /// In the type that composites compute in: integers and bool in f32, and f16 and bf16 in f32 too, so that intermediate
 /// sums and squares neither overflow nor lose digits. Results go back to floating_type(x.dtype()).
 inline Tensor widened(const Tensor& x) { return in_type(x, compute_type(floating_type(x.dtype()))); }
+
+/// The largest element along an axis, for what does not depend on a shift by it: no tape sees where it came from; its
+/// gradients would cancel out, at a cost.
+inline Tensor unseen_largest(const In& x, int axis) {
+  HiddenTapes unseen;
+  return detached(max(x, axis, {.keepdims = true}));
+}
 
 /// The square root, whose derivatives at 0 are stated to be 0 instead of infinite.
 inline Tensor root_flat_at_zero(const Tensor& x) {

@@ -1,7 +1,5 @@
 // Composites: ordinary functions of ops. Errors name them and their caller's line (Frame).
-#include "stet/core/call.h"
-#include "stet/core/tape.h"
-#include "stet/ops/ops.h"
+#include "stet/ops/composite.h"
 
 namespace stet {
 
@@ -24,15 +22,8 @@ STET_API Tensor log_softmax(In x);
 
 namespace {
 
-/// x less its largest element along the axis: exponents of it do not overflow, and at least one is 1. What it is used
-/// for does not depend on the shift, so no tape sees where it came from: its gradients would cancel out, at a cost.
-Tensor shifted_below_zero(In x, int axis) {
-  Tensor largest = [&] {
-    HiddenTapes unseen;
-    return detached(max(x, axis, {.keepdims = true}));
-  }();
-  return x - largest;
-}
+/// x less its largest element along the axis: exponents of it do not overflow, and at least one is 1.
+Tensor shifted_below_zero(In x, int axis) { return x - unseen_largest(x, axis); }
 
 }  // namespace
 

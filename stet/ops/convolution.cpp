@@ -7,6 +7,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 #include "stet/ops/window_call.h"
 
@@ -379,6 +380,8 @@ void batch_conv(BatchCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec conv_codec = attribute_codec<ConvAttributes>;
 
 constinit const OpDef conv_row{.name = "conv",
                                .kind = Kind::window,

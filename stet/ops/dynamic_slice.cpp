@@ -7,6 +7,7 @@
 #include "stet/ops/composite.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -147,6 +148,8 @@ void batch_update(BatchCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec dynamic_slice_codec = attribute_codec<DynamicSliceAttributes>;
 
 constinit const OpDef dynamic_slice_row{
     .name = "dynamic_slice",

@@ -6,6 +6,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -181,6 +182,9 @@ void batch_one_hot(BatchCall& call) { call.set(call.call({call.in(0)}, call.attr
 
 }  // namespace
 
+constinit const AttributeCodec gather_codec = attribute_codec<GatherAttributes>;
+constinit const AttributeCodec one_hot_codec = attribute_codec<OneHotAttributes>;
+
 constinit const OpDef gather_row{
     .name = "gather",
     .kind = Kind::index,
@@ -219,9 +223,19 @@ constinit const OpDef take_along_axis_row{
     .lower = lower_take_along_axis,
     .gradient =
         [](GradientCall& g) {
-          if (g.wants(0))
-            g.set(0, put_along_axis(zeros_like(g.in(0)), g.in(1), g.d(), g.attributes<GatherAttributes>().axis,
-                                    {.combine = ScatterCombine::add}));
+          if (!g.wants(0)) return;
+          const int axis = normalize_axis(g.attributes<GatherAttributes>().axis, g.in(0).rank());
+          // One element along the axis: where it was taken from is a question to every element, which whoever uses the
+          // answer can ask itself; updates would have to be written into zeros first.
+          if (InferCall::always(g.in(1).dim(axis), Relation::equal, 1)) {
+            const DType value = g.d().dtype(), index = g.in(1).dtype();
+            Expr here = scalar::equal(loop_index(axis), scalar::cast(operand(1, index), DType::i64));
+            const Tensor d = broadcast_to(g.d(), g.in(0).shape());
+            const In operands[] = {d, g.in(1)};
+            g.set(0, call_map(scalar::select(here, operand(0, value), constant(0.0, value)), operands));
+            return;
+          }
+          g.set(0, put_along_axis(zeros_like(g.in(0)), g.in(1), g.d(), axis, {.combine = ScatterCombine::add}));
         },
     .samples =
         [](SampleList& s) {

@@ -14,6 +14,7 @@
 #include "stet/ops/composite.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/slice.h"
 #include "stet/ops/sum_to.h"
 #include "stet/ops/table.h"
@@ -379,6 +380,12 @@ void batch_concat(BatchCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec reshape_codec = attribute_codec<ReshapeAttributes>;
+constinit const AttributeCodec transpose_codec = attribute_codec<TransposeAttributes>;
+constinit const AttributeCodec slice_codec = attribute_codec<SliceAttributes>;
+constinit const AttributeCodec reverse_codec = attribute_codec<ReverseAttributes>;
+constinit const AttributeCodec concat_codec = attribute_codec<ConcatAttributes>;
 
 constinit const OpDef reshape_row{.name = "reshape",
                                   .kind = Kind::layout,

@@ -4,6 +4,7 @@
 
 #include "stet/core/call.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/sum_to.h"
 #include "stet/ops/table.h"
 
@@ -69,7 +70,7 @@ struct SlogdetResult {
 /// Example: linalg::slogdet(tensor({{0.f, 2.f}, {0.5f, 0.f}})).sign
 STET_API SlogdetResult slogdet(In x);
 /// det(x) times the inverse of x, also where there is no inverse: the transposed cofactors.
-/// Example: linalg::adjugate(tensor({{1.f, 2.f}, {3.f, 4.f}}))
+/// Example: round(linalg::adjugate(tensor({{1.f, 2.f}, {3.f, 4.f}})))
 STET_API Tensor adjugate(In x);
 
 struct QrOptions {
@@ -455,6 +456,9 @@ void errors_of_solves(ErrorList& e) {
 }  // namespace
 
 // --- rows
+
+constinit const AttributeCodec band_codec = attribute_codec<BandAttributes>;
+constinit const AttributeCodec triangular_codec = attribute_codec<TriangularAttributes>;
 
 constinit const OpDef band_part_row{.name = "band_part",
                                     .kind = Kind::linalg,

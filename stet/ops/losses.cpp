@@ -138,17 +138,17 @@ Tensor sparse_cross_entropy(In labels, In logits, CrossEntropyOptions options) {
   for (int axis = 0; axis < y.rank(); ++axis)
     call.require(require(y.dim(axis), Relation::equal, z.dim(axis), {"sparse_cross_entropy", "samples", frame_where()}),
                  "labels and logits have different numbers of samples", shapes);
-  // One row per sample; the label's column is picked by a gather from the flat tensor, so a label that is not a class
-  // is an error, not a zero.
-  Tensor log_probability = log_softmax(logits);
-  Dim classes = z.dim(-1), samples = y.size();
-  Tensor flat = reshape(log_probability, {samples * classes});
-  Tensor label = reshape(y, {samples});
-  Tensor checked = gather(arange(classes), label);
-  Tensor picked = gather(flat, arange(samples) * classes + checked);
-  Tensor loss = reshape(0 - picked, y.shape());  // 0, not -0, of a certain prediction
-  if (options.label_smoothing == 0) return loss;
-  return loss * (1 - options.label_smoothing) - mean(log_probability, -1) * options.label_smoothing;
+  // The label's logit is picked by index, so a label that is not a class is an error, not a zero. Logarithms of all
+  // probabilities are never written: -log(softmax(z)[label]) is log(sum(exp(z - m))) - (z[label] - m).
+  Tensor logits_in = widened(z);
+  Tensor largest = unseen_largest(logits_in, -1);
+  Tensor total = log(sum(exp(logits_in - largest), -1, {.keepdims = true}));
+  Tensor picked = take_along_axis(logits_in, expand_dims(y, -1), -1) - largest;
+  Tensor loss = total - picked;
+  if (options.label_smoothing != 0)
+    loss = (1 - options.label_smoothing) * loss +
+           options.label_smoothing * (total - mean(logits_in - largest, -1, {.keepdims = true}));
+  return in_type(squeeze(loss, -1), floating_type(z.dtype()));
 }
 
 Tensor softmax_cross_entropy(In labels, In logits, CrossEntropyOptions options) {

@@ -10,6 +10,7 @@
 #include "stet/ops/axis.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -137,6 +138,8 @@ void batch_pad(BatchCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec pad_codec = attribute_codec<PadAttributes>;
 
 constinit const OpDef pad_row{.name = "pad",
                               .kind = Kind::layout,

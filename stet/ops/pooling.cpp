@@ -6,6 +6,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 #include "stet/ops/window_call.h"
 
@@ -374,6 +375,9 @@ void batch_windows(BatchCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec pool_codec = attribute_codec<PoolAttributes>;
+constinit const AttributeCodec patch_codec = attribute_codec<PatchAttributes>;
 
 constinit const OpDef max_pool_row{.name = "max_pool",
                                    .kind = Kind::window,

@@ -8,7 +8,11 @@
 // Philox: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #include <cmath>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <shared_mutex>
+#include <utility>
+#include <vector>
 
 #include "stet/base/inside.h"
 #include "stet/core/tensor_node.h"
@@ -410,6 +414,13 @@ std::mutex& generator_guard() {
 
 Tensor fresh_state(std::uint64_t seed) { return tensor({static_cast<std::int64_t>(seed), std::int64_t{0}}); }
 
+/// A Variable that is a generator's state.
+Variable generator_state(std::uint64_t seed, const char* name, Where where) {
+  Variable out(fresh_state(seed), {.trainable = false, .name = name}, where);
+  state_of(out).generator = true;
+  return out;
+}
+
 /// What next_initial_stream() counts. Beside the generator, under its lock.
 struct InitialStreams {
   std::int64_t seed = 0, given = 0;
@@ -533,29 +544,59 @@ Tensor fitted(const In& parameter, DType type, const Shape& shape) {
   return typed.rank() == 0 ? typed : broadcast_to(In(typed, parameter.where()), shape);
 }
 
-// --- generators that stand in for the process's
+// --- generators that stand in for others
 
-RandomStream::RandomStream() : state_(std::make_unique<VariableState>()) {
-  const VariableState& of = state_of(random::default_generator().variable());
-  state_->id = of.id;
-  state_->name = of.name;
-  state_->trainable = of.trainable;
-  state_->dtype = of.dtype;
-  state_->shape = of.shape;
-}
+struct RandomStream::State : StandIns {
+  VariableState& instead_of(VariableState& generator) override {
+    if (generator.id > newest && !generator.made_in_trace) return generator;
+    for (const std::unique_ptr<One>& one : all)
+      if (one->state.id == generator.id) {
+        if (!std::exchange(one->seeded, true)) one->state.value = first_value(generator);
+        return one->state;
+      }
+    auto one = std::make_unique<One>();
+    one->state.id = generator.id;
+    one->state.name = generator.name;
+    one->state.trainable = generator.trainable;
+    one->state.dtype = generator.dtype;
+    one->state.shape = generator.shape;
+    one->state.value = first_value(generator);
+    return all.emplace_back(std::move(one))->state;
+  }
+  Tensor first_value(VariableState& generator) const {
+    if (&generator == &state_of(random::default_generator().variable())) return fresh_state(seeds.process);
+    HeldVariables::refuse(generator, "random", {});
+    std::shared_lock lock(generator.guard);
+    const std::int64_t own_seed = reinterpret_cast<const std::int64_t*>(generator.value.node()->data)[0];
+    return fresh_state(mixed({static_cast<std::int64_t>(seeds.others), own_seed}));
+  }
+
+  struct One {
+    VariableState state;
+    bool seeded = true;  // in the Use of now
+  };
+  std::vector<std::unique_ptr<One>> all;
+  StreamSeeds seeds;
+  std::uint64_t newest = 0;
+};
+
+RandomStream::RandomStream() : state_(std::make_unique<State>()) {}
 RandomStream::~RandomStream() = default;
 RandomStream::RandomStream(RandomStream&&) noexcept = default;
 
-RandomStream::Use::Use(RandomStream& stream, std::uint64_t seed)
-    : generator_(state_of(random::default_generator().variable()), *stream.state_) {
-  stream.state_->value = fresh_state(seed);
+RandomStream::Use::Use(RandomStream& stream, StreamSeeds seeds, std::uint64_t newest)
+    : before_(std::exchange(StandIns::current, stream.state_.get())) {
+  State& state = *stream.state_;
+  state.seeds = seeds;
+  state.newest = newest;
+  for (const std::unique_ptr<State::One>& one : state.all) one->seeded = false;
 }
+RandomStream::Use::~Use() { StandIns::current = before_; }
 
 namespace random {
 
 const Generator& default_generator() {
-  static const Generator* const one =
-      new Generator(Variable(zeros({2}, DType::i64), {.trainable = false, .name = "random_generator"}));
+  static const Generator* const one = new Generator(generator_state(0, "random_generator", Where::here()));
   return *one;
 }
 
@@ -576,8 +617,7 @@ StreamSeed next_initial_stream() {
   return {streams.seed, streams.given++};
 }
 
-Generator::Generator(std::uint64_t seed, Where where)
-    : Source(Variable(fresh_state(seed), {.trainable = false, .name = "generator"}, where)) {}
+Generator::Generator(std::uint64_t seed, Where where) : Source(generator_state(seed, "generator", where)) {}
 
 std::vector<Generator> Generator::split(int count, Where where) const {
   refuse_negative(count, where);

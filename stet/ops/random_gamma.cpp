@@ -14,6 +14,7 @@
 #include "stet/ops/random_coefficients.h"
 #include "stet/ops/random_words.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -27,6 +28,8 @@ struct GammaAttributes {
   int derivative = 0;      // which one with respect to alpha
   STET_ATTRIBUTES(logarithm, derivative)
 };
+
+constexpr int most_derivatives = 6;  // each is several times as long as the one before
 
 Expr gamma_body(DType type, bool logarithm) {
   Expr key = operand(0, DType::i64), counter = operand(1, DType::i64) + loop_index(0);
@@ -60,6 +63,12 @@ Expr gamma_body(DType type, bool logarithm) {
 void infer_gamma(InferCall& call) {
   const DType type = call.dtype(2);
   call.require(type == DType::f32 || type == DType::f64, text("'alpha' is ", type, ", not f32 or f64"), "cast it");
+  for (int i = 0; i < 2; ++i)
+    call.require(call.dtype(i) == DType::i64 && call.rank(i) == 0,
+                 text("operand ", i, " is ", call.in(i).str(), ", not a scalar of i64"));
+  const int derivative = call.attributes<GammaAttributes>().derivative;
+  call.require(derivative >= 0 && derivative <= most_derivatives,
+               text("there is no derivative ", derivative, " of a gamma number"));
   call.result(type, call.shape(2));
 }
 
@@ -85,6 +94,8 @@ void lower_gamma(LowerCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec gamma_codec = attribute_codec<GammaAttributes>;
 
 constinit const OpDef random_gamma_row{
     .name = "random_gamma",

@@ -4,6 +4,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/random_words.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -255,6 +256,8 @@ void samples_of_bits(SampleList& list) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec random_codec = attribute_codec<RandomAttributes>;
 
 constinit const OpDef uniform_row{.name = "uniform",
                                   .kind = Kind::random,

@@ -8,6 +8,7 @@
 #include "stet/ir/graph.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -289,6 +290,8 @@ void batch_put(BatchCall& call) {
   .infer = infer_scatter, .lower = lower_scatter, .gradient = gradient_of_scatter,                     \
   .samples = samples_of_scatter<combine_>, .errors = errors_of_scatter<combine_>,     \
   .batch = batch_scatter
+constinit const AttributeCodec scatter_codec = attribute_codec<ScatterAttributes>;
+
 constinit const OpDef scatter_update_row{STET_SCATTER(scatter_update, Combine::none, "Slices put at indices.")};
 constinit const OpDef scatter_add_row{STET_SCATTER(scatter_add, Combine::sum, "Slices added at indices.")};
 constinit const OpDef scatter_multiply_row{STET_SCATTER(scatter_multiply, Combine::product, "Slices multiplied at indices.")};

@@ -7,6 +7,7 @@
 #include "stet/ops/axis.h"
 #include "stet/ops/ops.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -173,6 +174,10 @@ void batch_searchsorted(BatchCall& call) {
 }
 
 }  // namespace
+
+constinit const AttributeCodec sort_codec = attribute_codec<SortAttributes>;
+constinit const AttributeCodec top_k_codec = attribute_codec<TopAttributes>;
+constinit const AttributeCodec search_codec = attribute_codec<SearchAttributes>;
 
 constinit const OpDef sort_row{
     .name = "sort",

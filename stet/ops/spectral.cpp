@@ -7,6 +7,7 @@
 #include "stet/core/call.h"
 #include "stet/ops/linalg.h"
 #include "stet/ops/samples.h"
+#include "stet/ops/saved_rows.h"
 #include "stet/ops/table.h"
 
 namespace stet {
@@ -252,6 +253,8 @@ void errors_of_square(ErrorList& e) {
 }  // namespace
 
 // --- rows
+
+constinit const AttributeCodec pinv_codec = attribute_codec<PinvAttributes>;
 
 constinit const OpDef svd_row{.name = "svd",
                               .kind = Kind::linalg,
