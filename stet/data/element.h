@@ -1,13 +1,19 @@
 // Elements of a dataset as flat lists of tensors, and back.
 //
-// A component of an element is a tensor, or a tuple, pair or aggregate (with STET_FIELDS) of components. Unlike the
-// arguments of a traced function, all that is left of an element are tensors, and always as many: a batch stacks them.
+// A component of an element is a tensor (a string becomes one of its bytes), or a tuple, pair or aggregate (with
+// STET_FIELDS) of components. Unlike the arguments of a traced function, all that is left of an element are tensors,
+// and always as many: a batch stacks them.
 #pragma once
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "stet/base/export.h"
+#include "stet/base/where.h"
 #include "stet/core/structure.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
@@ -16,6 +22,10 @@ namespace stet::data {
 
 /// The tensors of one element, in order.
 using Tensors = std::vector<Tensor>;
+
+/// The bytes of a string as u8[n], and back; a UserError for a tensor of another dtype or rank.
+STET_API Tensor from_string(std::string_view text);
+STET_API std::string to_string(const Tensor& bytes, Where where = Where::here());
 
 namespace element {
 
@@ -44,7 +54,23 @@ struct Of<Variable> {
 template <inside::Number T>
 struct Of<T> {
   using Type = Tensor;
-  static void write(T v, Tensors& out) { out.push_back(tensor(v)); }
+  static void write(T v, Tensors& out) { out.push_back(tensor(v, Where{})); }
+};
+/// Its bytes, u8[n]: strings have no dtype. data::to_string() gives it back.
+template <>
+struct Of<std::string> {
+  using Type = Tensor;
+  static void write(const std::string& v, Tensors& out) { out.push_back(from_string(v)); }
+};
+template <>
+struct Of<std::string_view> {
+  using Type = Tensor;
+  static void write(std::string_view v, Tensors& out) { out.push_back(from_string(v)); }
+};
+template <>
+struct Of<const char*> {
+  using Type = Tensor;
+  static void write(const char* v, Tensors& out) { out.push_back(from_string(v)); }
 };
 template <class... T>
 requires(Writable<T>&&...) struct Of<std::tuple<T...>> {
@@ -66,23 +92,50 @@ struct Of<std::pair<A, B>> {
     return {std::move(first), Of<B>::read(at)};
   }
 };
+/// Can be made into tensors and back.
+template <class T>
+concept Known = Writable<T> && std::is_same_v<typename Of<T>::Type, T>;
+
 template <structure::WithFields T>
 struct Of<T> {
   using Type = T;
   static void write(const T& v, Tensors& out) {
-    const_cast<T&>(v).stet_fields(
-        [&](const char*, auto& field) { Of<std::remove_cvref_t<decltype(field)>>::write(field, out); });
+    const_cast<T&>(v).stet_fields([&](const char*, auto& field) { Field<decltype(field)>::write(field, out); });
   }
   static T read(const Tensor*& at) {
     T v{};
-    v.stet_fields([&](const char*, auto& field) { field = Of<std::remove_cvref_t<decltype(field)>>::read(at); });
+    v.stet_fields([&](const char*, auto& field) { field = Field<decltype(field)>::read(at); });
     return v;
   }
+
+ private:
+  template <class F>
+  struct Field : Of<std::remove_cvref_t<F>> {
+    static_assert(
+        Known<std::remove_cvref_t<F>>,
+        "a field of an aggregate that is a dataset's element, or part of one, is a Tensor, or a tuple, pair or "
+        "aggregate of them: what was a number or a string comes out of the dataset as a Tensor");
+  };
 };
 
-/// Can be made into tensors and back.
+/// How many tensors a component consists of.
+template <Known T>
+std::size_t tensor_count() {
+  Tensors tensors;
+  Of<T>::write(T{}, tensors);
+  return tensors.size();
+}
+
 template <class T>
-concept Known = Writable<T> && std::is_same_v<typename Of<T>::Type, T>;
+inline constexpr bool is_pair = false;
+template <class A, class B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
+template <class A, class B>
+inline constexpr bool is_pair<std::tuple<A, B>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
 
 }  // namespace element
 }  // namespace stet::data

@@ -22,6 +22,11 @@ class Counting : public Positions {
     out = at_++;
     return true;
   }
+  std::int64_t skip(std::int64_t count) override {
+    const std::int64_t skipped = std::min(count, count_ - at_);
+    at_ += skipped;
+    return skipped;
+  }
 
  private:
   std::int64_t at_ = 0, count_;
@@ -30,17 +35,15 @@ class Counting : public Positions {
 /// A source in the order of its positions: the first stage of a pipeline.
 class SourceStage : public Stage, public Source {
  public:
-  explicit SourceStage(std::int64_t count) : count_(count) {}
-  const Source* source() const override { return this; }
-  std::unique_ptr<Positions> positions(const Pass&) const override { return std::make_unique<Counting>(count_); }
-  std::unique_ptr<Elements> elements(const Pass& pass) const override {
-    return elements_at(*this, positions(pass), pass);
+  SourceStage(StageFacts facts, std::vector<StagePointer> upstreams = {})
+      : Stage(std::move(facts), std::move(upstreams)) {
+    source_ = this;
   }
-  std::int64_t count() const override { return count_; }
-  bool draws() const override { return false; }
+  const Stage& stage() const override { return *this; }
+  std::unique_ptr<Positions> positions(const Pass&) const override { return std::make_unique<Counting>(count()); }
 
  private:
-  std::int64_t count_;
+  std::unique_ptr<Elements> open(const Pass& pass) const override { return elements_at(*this, positions(pass), pass); }
 };
 
 // --- slices
@@ -78,9 +81,21 @@ void gather_rows(std::byte* to, const std::byte* from, std::int64_t row_bytes,
 class Slices : public SourceStage {
  public:
   /// Dense tensors with `count` rows each.
-  Slices(std::int64_t count, Tensors tensors) : SourceStage(count), tensors_(std::move(tensors)) {}
+  Slices(std::int64_t count, Tensors tensors, std::string described, Where where)
+      : SourceStage({.name = "from_tensor_slices", .arguments = std::move(described), .where = where, .count = count}),
+        tensors_(std::move(tensors)) {}
 
-  void element(std::int64_t position, ElementDraws&, Tensors& out) const override {
+  std::optional<std::vector<TensorSpec>> spec() const override {
+    std::vector<TensorSpec> out;
+    for (const Tensor& tensor : tensors_) {
+      const TensorNode& node = *tensor.node();
+      std::span<const std::int64_t> sizes = node.size_span().subspan(1);
+      out.push_back({node.dtype, ShapeSpec(std::vector<DimSpec>(sizes.begin(), sizes.end()))});
+    }
+    return out;
+  }
+
+  void element(std::int64_t position, SourceDraws&, Tensors& out) const override {
     for (const Tensor& tensor : tensors_) {
       const TensorNode& node = *tensor.node();
       out.push_back(
@@ -88,7 +103,7 @@ class Slices : public SourceStage {
     }
   }
 
-  void batch(std::span<const std::int64_t> positions, std::int64_t, ElementDraws&, Where where,
+  void batch(std::span<const std::int64_t> positions, std::int64_t, SourceDraws&, Where where,
              Tensors& out) const override {
     const auto rows = static_cast<std::int64_t>(positions.size());
     bool consecutive = true;
@@ -123,27 +138,25 @@ class Slices : public SourceStage {
 
 // --- ranges
 
-void require_values(const Tensors& element, std::int64_t position, Where where) {
-  for (std::size_t i = 0; i < element.size(); ++i) {
-    if (!element[i].defined())
-      throw UserError(error_text(text("from_range: component ", i, " of element ", position, " is an undefined tensor"),
-                                 where, "return a value for every component"));
-    concrete_node(element[i], "from_range", where);
-  }
-}
-
 class Indexed : public SourceStage {
  public:
-  Indexed(std::int64_t count, std::function<void(std::int64_t, Tensors&)> function, Where where)
-      : SourceStage(count), function_(std::move(function)), where_(where) {}
+  Indexed(std::int64_t count, std::function<void(std::int64_t, Tensors&)> function, const char* name, Where where)
+      : SourceStage({.name = name, .arguments = text(count, " values"), .where = where, .count = count, .draws = true}),
+        function_(std::move(function)),
+        where_(where) {}
 
-  bool draws() const override { return true; }  // its function may
-  void element(std::int64_t position, ElementDraws& draws, Tensors& out) const override {
-    RandomStream::Use own = draws.next();
-    function_(position, out);
-    require_values(out, position, where_);
+  bool calls_host_code() const override { return true; }
+  void element(std::int64_t position, SourceDraws& draws, Tensors& out) const override {
+    StageStatistics* statistics = draws.statistics();
+    const std::uint64_t begin = statistics ? nanoseconds_now() : 0;
+    {
+      RandomStream::Use own = draws.next();
+      function_(position, out);
+    }
+    require_values(out, position, facts().name.c_str(), where_);
+    if (statistics) StageStatistics::add(statistics->nanoseconds, nanoseconds_now() - begin);
   }
-  void batch(std::span<const std::int64_t> positions, std::int64_t before, ElementDraws& draws, Where where,
+  void batch(std::span<const std::int64_t> positions, std::int64_t before, SourceDraws& draws, Where where,
              Tensors& out) const override {
     Stack stack(static_cast<std::int64_t>(positions.size()), before, where);
     for (std::int64_t position : positions) {
@@ -161,40 +174,104 @@ class Indexed : public SourceStage {
 
 class WalkCursor : public Elements {
  public:
-  WalkCursor(std::function<bool(Tensors&)> next, const Pass& pass, Where where)
-      : next_(std::move(next)), draws_(pass), where_(where) {}
+  /// `newest`: the Variable that was the last one before `next` was made.
+  WalkCursor(std::function<bool(Tensors&)> next, std::uint64_t newest, const Pass& pass, const char* name, Where where)
+      : next_(std::move(next)), newest_(newest), draws_(pass), name_(name), where_(where) {}
   bool next(Tensors& out) override {
-    RandomStream::Use own = draws_.next();
+    RandomStream::Use own = draws_.next(newest_);
     out.clear();
     if (!next_(out)) return false;
-    require_values(out, position_++, where_);
+    require_values(out, position_++, name_, where_);
     return true;
   }
 
  private:
   std::function<bool(Tensors&)> next_;
+  const std::uint64_t newest_;
   ElementDraws draws_;
   std::int64_t position_ = 0;
+  const char* name_;
   Where where_;
 };
 
 class Walked : public Stage {
  public:
-  Walked(std::int64_t count, std::function<std::function<bool(Tensors&)>()> open, Where where)
-      : count_(count), open_(std::move(open)), where_(where) {}
-  std::unique_ptr<Elements> elements(const Pass& pass) const override {
-    return std::make_unique<WalkCursor>(open_(), pass, where_);
-  }
-  std::int64_t count() const override { return count_; }
-  bool draws() const override { return true; }  // its function may
+  Walked(std::int64_t count, std::function<std::function<bool(Tensors&)>()> open, const char* name, Where where)
+      : Stage({.name = name,
+               .arguments = count < 0 ? std::string() : text(count, " values"),
+               .where = where,
+               .count = count < 0 ? unknown_count : count,
+               .draws = true},
+              {}),
+        open_(std::move(open)),
+        where_(where) {}
 
  private:
-  std::int64_t count_;
+  std::unique_ptr<Elements> open(const Pass& pass) const override {
+    const std::uint64_t newest = latest_variable_id();
+    return std::make_unique<WalkCursor>(open_(), newest, pass, facts().name.c_str(), where_);
+  }
   std::function<std::function<bool(Tensors&)>()> open_;
   Where where_;
 };
 
+// --- numbers
+
+class RangeStage : public SourceStage {
+ public:
+  RangeStage(std::int64_t start, std::int64_t step, std::int64_t count, std::string arguments, Where where)
+      : SourceStage({.name = "range", .arguments = std::move(arguments), .where = where, .count = count}),
+        start_(start),
+        step_(step) {}
+  std::optional<std::vector<TensorSpec>> spec() const override { return std::vector<TensorSpec>{{i64, {}}}; }
+  void element(std::int64_t position, SourceDraws&, Tensors& out) const override {
+    out.push_back(tensor(at(position)));
+  }
+  void batch(std::span<const std::int64_t> positions, std::int64_t, SourceDraws&, Where where,
+             Tensors& out) const override {
+    const auto rows = static_cast<std::int64_t>(positions.size());
+    Buffer buffer = memory_for_rows(rows, 8, i64, {}, where);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t value = at(positions[static_cast<std::size_t>(row)]);
+      std::memcpy(buffer.data() + 8 * row, &value, 8);
+    }
+    out.clear();
+    out.push_back(stacked(rows, i64, {}, std::move(buffer), where));
+  }
+
+ private:
+  std::int64_t at(std::int64_t position) const {  // wraps, as sums of integers do
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(start_) +
+                                     static_cast<std::uint64_t>(position) * static_cast<std::uint64_t>(step_));
+  }
+  std::int64_t start_, step_;
+};
+
 }  // namespace
+
+void require_values(const Tensors& element, std::int64_t position, const char* name, Where where) {
+  for (std::size_t i = 0; i < element.size(); ++i) {
+    if (!element[i].defined())
+      throw UserError(error_text(text(name, ": component ", i, " of element ", position, " is an undefined tensor"),
+                                 where, "return a value for every component"));
+    concrete_node(element[i], name, where);
+  }
+}
+
+StagePointer range_stage(std::int64_t start, std::int64_t step, std::int64_t count, Where where) {
+  std::string arguments = text("from ", start, ", step ", step, count == infinite ? "" : text(", ", count, " values"));
+  return std::make_shared<RangeStage>(start, step, count, std::move(arguments), where);
+}
+
+Dataset<Tensor> range(std::int64_t start, std::int64_t stop, std::int64_t step, Where where) {
+  if (step == 0) throw UserError(error_text("range: the step is 0", where, "give one above or below 0"));
+  __extension__ using Wide = __int128;
+  const Wide distance = Wide{stop} - start;
+  const Wide count = step > 0 ? (distance + step - 1) / step : (distance + step + 1) / step;
+  const Wide most = infinite - 1;
+  return Dataset<Tensor>(range_stage(start, step, static_cast<std::int64_t>(std::clamp<Wide>(count, 0, most)), where));
+}
+Dataset<Tensor> range(std::int64_t stop, Where where) { return range(0, stop, 1, where); }
 
 namespace source {
 
@@ -227,15 +304,20 @@ StagePointer slices(Tensors tensors, const std::vector<int>& arguments, Where wh
     tensors[i] = on_host(tensors[i].contiguous(where));
   }
   std::int64_t count = tensors[0].node()->sizes[0];
-  return std::make_shared<Slices>(count, std::move(tensors));
+  std::string described;
+  for (const Tensor& one : tensors)
+    described += text(described.empty() ? "" : ", ", one.node()->dtype, one.node()->shape());
+  return std::make_shared<Slices>(count, std::move(tensors), std::move(described), where);
 }
 
-StagePointer indexed(std::int64_t count, std::function<void(std::int64_t, Tensors&)> element, Where where) {
-  return std::make_shared<Indexed>(count, std::move(element), where);
+StagePointer indexed(std::int64_t count, std::function<void(std::int64_t, Tensors&)> element, Where where,
+                     const char* name) {
+  return std::make_shared<Indexed>(count, std::move(element), name, where);
 }
 
-StagePointer walked(std::int64_t count, std::function<std::function<bool(Tensors&)>()> open, Where where) {
-  return std::make_shared<Walked>(count, std::move(open), where);
+StagePointer walked(std::int64_t count, std::function<std::function<bool(Tensors&)>()> open, Where where,
+                    const char* name) {
+  return std::make_shared<Walked>(count, std::move(open), name, where);
 }
 
 }  // namespace source

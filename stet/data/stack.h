@@ -9,17 +9,19 @@
 
 namespace stet::data {
 
-/// Memory for `rows` rows of a batch; a UserError with their type and number when there is none.
+/// Memory for `rows` rows of a batch; a UserError with their type and number when there is none. `stage` is what errors
+/// call it.
 Buffer memory_for_rows(std::int64_t rows, std::int64_t row_bytes, DType dtype, std::span<const std::int64_t> row_sizes,
-                       Where where);
+                       Where where, const char* stage = "batch");
 /// A tensor of `rows` rows over a buffer that holds at least so many. UserError if that makes too many axes.
-Tensor stacked(std::int64_t rows, DType dtype, std::span<const std::int64_t> row_sizes, Buffer buffer, Where where);
+Tensor stacked(std::int64_t rows, DType dtype, std::span<const std::int64_t> row_sizes, Buffer buffer, Where where,
+               const char* stage = "batch");
 
 class Stack {
  public:
   /// `expected` elements fit without another allocation. `before` elements of the pass came earlier: errors count on.
-  Stack(std::int64_t expected, std::int64_t before, Where where)
-      : capacity_(expected), before_(before), where_(where) {}
+  Stack(std::int64_t expected, std::int64_t before, Where where, const char* stage = "batch")
+      : capacity_(expected), before_(before), where_(where), stage_(stage) {}
 
   /// UserError if it differs from the first one in dtype or shape, naming the component.
   void add(const Tensors& element);
@@ -40,6 +42,7 @@ class Stack {
   std::vector<Component> components_;
   std::int64_t capacity_, count_ = 0, before_;
   Where where_;
+  const char* stage_;
 };
 
 }  // namespace stet::data

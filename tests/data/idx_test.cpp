@@ -58,17 +58,26 @@ TEST_F(IdxTest, TurnsBigEndianWordsAround) {
 }
 
 TEST_F(IdxTest, RefusesWhatIsNotIdx) {
-  EXPECT_NE(error_of("").find("is cut off in its header"), std::string::npos);
+  EXPECT_NE(error_of("").find("ends in its header, at byte "), std::string::npos);
   EXPECT_NE(error_of("PNG....").find("is not an IDX file"), std::string::npos);
   EXPECT_NE(error_of(std::string("\0\0\x07\x01\0\0\0\x01\x01", 9)).find("is not an IDX file"), std::string::npos);
   EXPECT_NE(error_of(std::string("\0\0\x08\xFF\0\0\0\x01\x01", 9)).find("is not an IDX file"), std::string::npos);
-  EXPECT_NE(error_of(two_by_three.substr(0, 17)).find("is cut off in its data"), std::string::npos);
-  EXPECT_NE(error_of(two_by_three.substr(0, 10)).find("is cut off in its header"), std::string::npos);
+  EXPECT_NE(error_of(two_by_three.substr(0, 17)).find("ends in its data, of which "), std::string::npos);
+  EXPECT_NE(error_of(two_by_three.substr(0, 10)).find("ends in its header, at byte "), std::string::npos);
   EXPECT_NE(error_of(two_by_three + "x").find("has more data than its header says"), std::string::npos);
   // Sizes that multiply beyond any memory, and sizes that merely lie.
   EXPECT_NE(error_of(std::string("\0\0\x08\x03\x7F\xFF\xFF\xFF\x7F\xFF\xFF\xFF\x7F\xFF\xFF\xFF", 16)).find("too large"),
             std::string::npos);
-  EXPECT_NE(error_of(std::string("\0\0\x08\x01\x7F\xFF\xFF\xFF", 8)).find("is cut off in its data"), std::string::npos);
+  EXPECT_NE(error_of(std::string("\0\0\x08\x01\x7F\xFF\xFF\xFF", 8)).find("ends in its data, of which "),
+            std::string::npos);
+}
+
+/// A size of zero does not make the others harmless: strides are products of them.
+TEST_F(IdxTest, RefusesSizesThatAreTooLargeBehindAZero) {
+  std::string bytes("\0\0\x0D\x08\0\0\0\0", 8);
+  for (int i = 0; i < 7; ++i) bytes += "\xFF\xFF\xFF\xFF";
+  EXPECT_NE(error_of(bytes).find("declares sizes whose product is too large, at byte 4"), std::string::npos)
+      << error_of(bytes);
 }
 
 TEST_F(IdxTest, NamesAFileThatIsMissing) {
@@ -77,7 +86,7 @@ TEST_F(IdxTest, NamesAFileThatIsMissing) {
     FAIL();
   } catch (const UserError& error) {
     std::string text = error.what();
-    EXPECT_NE(text.find("/nothing' cannot be opened: No such file or directory"), std::string::npos) << text;
+    EXPECT_NE(text.find("/nothing': cannot be opened: No such file or directory"), std::string::npos) << text;
     EXPECT_NE(text.find("idx_test.cpp:"), std::string::npos) << text;
   }
 }
