@@ -1,9 +1,13 @@
 #include "stet/keras/activation.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "stet/base/text.h"
 #include "stet/keras/activation_layers.h"
+#include "stet/keras/layer_fields.h"
+#include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/ops/ops.h"
 
@@ -72,6 +76,24 @@ class ActivationBody : public CustomLayer {
   ActivationFunction function_;
 };
 
+struct ActivationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Activation";
+  ActivationFunction function = {};
+  ActivationOptions options = {};
+  DTypePolicy dtype = {};
+  void fields(Fields& f) {
+    f.layer_name(options.name);
+    f("dtype", dtype);
+    f.required("activation", function);
+  }
+  Layer make(Where) const {
+    Layer made = Activation(function, options);
+    note_recipe(made, *this);  // with the type, which is no option here
+    return made;
+  }
+};
+const Savable<ActivationRecipe> savable_activation;
+
 }  // namespace
 
 ActivationFunction::ActivationFunction(const char* name, Where where) {
@@ -85,12 +107,44 @@ ActivationFunction::ActivationFunction(const char* name, Where where) {
         error_text(text("there is no activation '", name, "'"), where, text("one of ", known, "; or a function")));
 }
 
+ActivationFunction::ActivationFunction(const Layer& layer, Where where) : layer_(layer) {
+  const std::string name = layer.name(where);  // UserError if it is undefined
+  const auto& body = dynamic_cast<const CustomLayer&>(*layer.body());
+  constexpr std::string_view known[] = {"Activation", "ELU", "LeakyReLU", "ReLU", "Softmax"};
+  const bool own = !body.recipe() && !dynamic_cast<const LibraryLayer*>(&body);
+  if (own ||
+      (body.recipe() && std::find(std::begin(known), std::end(known), body.recipe()->class_name()) != std::end(known)))
+    return;
+  throw UserError(error_text(text(body.description(), " is given as an activation"), where,
+                             "ReLU, LeakyReLU, ELU, Softmax, Activation and layers of your own without weights are "
+                             "taken; let other layers follow the one that should be activated"));
+}
+
+std::optional<std::string> ActivationFunction::known_name() const {
+  if (!defined()) return "linear";
+  for (const NamedActivation& one : named_activations)
+    if (op_ && one.op == op_) return std::string(one.name);
+  return std::nullopt;
+}
+
 Tensor ActivationFunction::operator()(const Tensor& x, Where where) const {
   if (op_) return op_(In(x, where));
+  if (layer_.defined()) {
+    LayerFrame nobody;  // it is no member of the layer that it activates: it has nothing that is trained
+    Tensor out = layer_(x, {}, where);
+    const auto& body = dynamic_cast<const CustomLayer&>(*layer_.body());
+    if (!body.recipe() && !layer_.weights().empty())
+      throw UserError(error_text(text(body.description(), " is an activation, and has weights"), where,
+                                 "let it follow the layer as one of its own: only then are its weights trained and "
+                                 "saved"));
+    return out;
+  }
   return function_ ? function_(x) : x;
 }
 
 Activation::Activation(ActivationFunction function, ActivationOptions options)
-    : Layer(std::make_shared<ActivationBody>(std::move(function), std::move(options.name))) {}
+    : Layer(std::make_shared<ActivationBody>(function, options.name)) {
+  note_recipe(*this, ActivationRecipe{std::move(function), std::move(options)});
+}
 
 }  // namespace stet::keras

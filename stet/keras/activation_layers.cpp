@@ -6,6 +6,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/library_layer.h"
 
 namespace stet::keras {
@@ -117,6 +118,68 @@ Tensor softmax_over(const Tensor& x, const Axes& axes) {
   return grown / sum(grown, axes, {.keepdims = true});
 }
 
+// --- what they were made from
+
+struct ReLURecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "ReLU";
+  ReLUOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("max_value", options.max_value);
+    f("negative_slope", options.negative_slope);
+    f("threshold", options.threshold);
+  }
+  Layer make(Where where) const { return ReLU(options, where); }
+};
+struct LeakyReLURecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "LeakyReLU";
+  double negative_slope = 0.3;
+  ActivationLayerOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("negative_slope", negative_slope);
+  }
+  Layer make(Where where) const { return LeakyReLU(negative_slope, options, where); }
+};
+struct PReLURecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "PReLU";
+  PReLUOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("alpha_initializer", options.alpha_initializer, "zeros");
+    f("alpha_regularizer", options.alpha_regularizer);
+    f("alpha_constraint", options.alpha_constraint);
+    list_or_null_field(f, "shared_axes", options.shared_axes);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return PReLU(options, where); }
+};
+struct ELURecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "ELU";
+  double alpha = 1;
+  ActivationLayerOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("alpha", alpha);
+  }
+  Layer make(Where) const { return ELU(alpha, options); }
+};
+struct SoftmaxRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Softmax";
+  Axes axis = -1;
+  ActivationLayerOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    axes_field(f, "axis", axis);
+  }
+  Layer make(Where) const { return Softmax(axis, options); }
+};
+const Savable<ReLURecipe> savable_relu;
+const Savable<LeakyReLURecipe> savable_leaky_relu;
+const Savable<PReLURecipe> savable_prelu;
+const Savable<ELURecipe> savable_elu;
+const Savable<SoftmaxRecipe> savable_softmax;
+
 }  // namespace
 
 ReLU::ReLU(ReLUOptions options, Where where) {
@@ -125,29 +188,35 @@ ReLU::ReLU(ReLUOptions options, Where where) {
         error_text("ReLU: max_value, negative_slope or threshold is negative", where, "they are numbers from 0 on"));
   Layer::operator=(
       activation_layer("ReLU", options, [options](const Tensor& x, const Context&) { return rectified(x, options); }));
+  note_recipe(*this, ReLURecipe{options});
 }
 LeakyReLU::LeakyReLU(double negative_slope, ActivationLayerOptions options, Where where) {
   if (!(negative_slope >= 0))
     throw UserError(
         error_text(text("LeakyReLU: a negative_slope of ", negative_slope), where, "it is a number from 0 on"));
-  Layer::operator=(activation_layer("LeakyReLU", std::move(options),
+  Layer::operator=(activation_layer("LeakyReLU", options,
                                     [=](const Tensor& x, const Context&) { return leaky_relu(x, negative_slope); }));
+  note_recipe(*this, LeakyReLURecipe{negative_slope, options});
 }
 PReLU::PReLU(PReLUOptions options, Where where) : Layer(std::make_shared<PReLUBody>(options)) {
   for (int axis : options.shared_axes)
     if (axis < 1)
       throw UserError(error_text(text("PReLU: the shared axis ", axis), where,
                                  "they count from 1; axis 0, the batch, is always shared"));
+  note_recipe(*this, PReLURecipe{options});
 }
 ELU::ELU(double alpha, ActivationLayerOptions options)
-    : Layer(activation_layer("ELU", std::move(options),
-                             [=](const Tensor& x, const Context&) { return elu(x, alpha); })) {}
+    : Layer(activation_layer("ELU", options, [=](const Tensor& x, const Context&) { return elu(x, alpha); })) {
+  note_recipe(*this, ELURecipe{alpha, options});
+}
 Softmax::Softmax(Axes axis, ActivationLayerOptions options)
-    : Layer(activation_layer("Softmax", std::move(options), [=](const Tensor& x, const Context& context) {
+    : Layer(activation_layer("Softmax", options, [=](const Tensor& x, const Context& context) {
         const Tensor mask = context.mask();
         if (!mask.defined()) return softmax_over(x, axis);
         const double lowest = x.dtype() == DType::f16 ? -3e4 : -1e9;
         return where(mask, softmax_over(where(mask, x, lowest), axis), 0);
-      })) {}
+      })) {
+  note_recipe(*this, SoftmaxRecipe{axis, options});
+}
 
 }  // namespace stet::keras

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/spatial.h"
 #include "stet/ops/ops.h"
 
@@ -40,11 +41,28 @@ Layer adaptive_pooling(const char* layer, int axes, const WindowSizes& output_si
                       .policy = options.dtype});
 }
 
+template <class Made, Literal name, int axes>
+struct AdaptivePoolingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  WindowSizes output_size = {};
+  AdaptivePoolingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("output_size");
+    window_field(f, "output_size", output_size, axes);
+    data_format_field(f, options.data_format);
+  }
+  Layer make(Where where) const { return Made(output_size, options, where); }
+};
+
 }  // namespace
 
-#define STET_ADAPTIVE_POOLING(Name, axes, largest)                                 \
-  Name::Name(WindowSizes output_size, AdaptivePoolingOptions options, Where where) \
-      : Layer(adaptive_pooling(#Name, axes, output_size, std::move(options), largest, where)) {}
+#define STET_ADAPTIVE_POOLING(Name, axes, largest)                                      \
+  Name::Name(WindowSizes output_size, AdaptivePoolingOptions options, Where where)      \
+      : Layer(adaptive_pooling(#Name, axes, output_size, options, largest, where)) {    \
+    note_recipe(*this, AdaptivePoolingRecipe<Name, #Name, axes>{output_size, options}); \
+  }                                                                                     \
+  const Savable<AdaptivePoolingRecipe<Name, #Name, axes>> savable_##Name;
 STET_ADAPTIVE_POOLING(AdaptiveAveragePooling1D, 1, false)
 STET_ADAPTIVE_POOLING(AdaptiveAveragePooling2D, 2, false)
 STET_ADAPTIVE_POOLING(AdaptiveAveragePooling3D, 3, false)

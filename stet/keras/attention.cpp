@@ -7,6 +7,7 @@
 #include "stet/base/text.h"
 #include "stet/core/size_words.h"
 #include "stet/keras/attention_body.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/ops/ops.h"
 
@@ -124,7 +125,9 @@ class DotAttentionBody : public LibraryLayer {
       : LibraryLayer(options.class_name, std::move(name),
                      {.least = 3, .layout = "query, value and key [batch, steps, features]", .inputs = 2, .checked = 3},
                      policy, {.activity_regularizer = std::move(activity_regularizer)}),
-        options_(std::move(options)) {}
+        options_(std::move(options)) {
+    draws_from(options_.source.generator());
+  }
 
   bool supports_masking() const override { return true; }
 
@@ -174,6 +177,25 @@ class DotAttentionBody : public LibraryLayer {
   Variable scale_, factor_;
 };
 
+template <class Made, Literal name, class Options>
+struct AttentionRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  Options options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("use_scale", options.use_scale);
+    if constexpr (requires { options.score_mode; }) f("score_mode", options.score_mode);
+    f("dropout", options.dropout);
+    f("seed", options.seed);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return Made(options, where); }
+};
+using DotAttentionRecipe = AttentionRecipe<Attention, "Attention", AttentionLayerOptions>;
+using AdditiveAttentionRecipe = AttentionRecipe<AdditiveAttention, "AdditiveAttention", AdditiveAttentionOptions>;
+const Savable<DotAttentionRecipe> savable_attention;
+const Savable<AdditiveAttentionRecipe> savable_additive_attention;
+
 }  // namespace
 
 Attention::Attention(AttentionLayerOptions options, Where where)
@@ -186,7 +208,9 @@ Attention::Attention(AttentionLayerOptions options, Where where)
         return std::make_shared<DotAttentionBody>(
             DotOptions{"Attention", scores, options.use_scale, options.dropout, NoiseSource(options.seed, where)},
             options.name, options.dtype, options.activity_regularizer);
-      }()) {}
+      }()) {
+  note_recipe(*this, DotAttentionRecipe{options});
+}
 
 AdditiveAttention::AdditiveAttention(AdditiveAttentionOptions options, Where where)
     : AttentionLayer([&] {
@@ -194,6 +218,8 @@ AdditiveAttention::AdditiveAttention(AdditiveAttentionOptions options, Where whe
         return std::make_shared<DotAttentionBody>(DotOptions{"AdditiveAttention", Scores::additive, options.use_scale,
                                                              options.dropout, NoiseSource(options.seed, where)},
                                                   options.name, options.dtype, options.activity_regularizer);
-      }()) {}
+      }()) {
+  note_recipe(*this, AdditiveAttentionRecipe{options});
+}
 
 }  // namespace stet::keras

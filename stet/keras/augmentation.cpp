@@ -28,6 +28,44 @@ void require_range(const char* layer, const std::pair<double, double>& range, Wh
                              "the lower end comes first: {0, 255}"));
 }
 
+struct RandomFlipRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RandomFlip";
+  std::string mode = "horizontal_and_vertical";
+  RandomFlipOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("mode", mode);
+    f("seed", options.seed);
+    data_format_field(f, options.data_format);
+  }
+  Layer make(Where where) const { return RandomFlip(mode, options, where); }
+};
+/// RandomContrast and RandomBrightness: the factor is written as a pair, of one number {lower_sign * number, number}.
+template <class Made, Literal name, int lower_sign>
+struct RandomColorRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  std::optional<RandomFactor> factor = {};
+  RandomColorOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("factor");
+    if (!f.reading() && factor->one) factor = RandomFactor(lower_sign * factor->first, factor->first);
+    factor_field(f, "factor", factor);
+    std::vector<double> range{options.value_range.first, options.value_range.second};
+    f("value_range", range);
+    if (range.size() != 2) f.wrong("value_range", *f.take("value_range"), "a pair of numbers");
+    options.value_range = {range[0], range[1]};
+    f("seed", options.seed);
+    f.only("data_format", "channels_last");
+  }
+  Layer make(Where where) const { return Made(*factor, options, where); }
+};
+using RandomContrastRecipe = RandomColorRecipe<RandomContrast, "RandomContrast", 1>;
+using RandomBrightnessRecipe = RandomColorRecipe<RandomBrightness, "RandomBrightness", -1>;
+const Savable<RandomFlipRecipe> savable_random_flip;
+const Savable<RandomContrastRecipe> savable_random_contrast;
+const Savable<RandomBrightnessRecipe> savable_random_brightness;
+
 }  // namespace
 
 RandomFlip::RandomFlip(std::string mode, RandomFlipOptions options, Where where) {
@@ -38,6 +76,7 @@ RandomFlip::RandomFlip(std::string mode, RandomFlipOptions options, Where where)
   auto change = [axes](const Tensor& x, const Tensor& drawn) { return stet::where(drawn <= 0.5, flip(x, axes), x); };
   const bool first = is_channels_first("RandomFlip", options.data_format, where);
   Layer::operator=(augmentation("RandomFlip", options, first, change, where));
+  note_recipe(*this, RandomFlipRecipe{std::move(mode), std::move(options)});
 }
 
 RandomContrast::RandomContrast(RandomFactor factor, RandomColorOptions options, Where where) {
@@ -51,6 +90,7 @@ RandomContrast::RandomContrast(RandomFactor factor, RandomColorOptions options, 
     return clip((x - centre) * times + centre, range.first, range.second);
   };
   Layer::operator=(augmentation("RandomContrast", options, false, change, where));
+  note_recipe(*this, RandomContrastRecipe{factor, std::move(options)});
 }
 
 RandomBrightness::RandomBrightness(RandomFactor factor, RandomColorOptions options, Where where) {
@@ -64,6 +104,7 @@ RandomBrightness::RandomBrightness(RandomFactor factor, RandomColorOptions optio
     return clip(x + more, range.first, range.second);
   };
   Layer::operator=(augmentation("RandomBrightness", options, false, change, where));
+  note_recipe(*this, RandomBrightnessRecipe{factor, std::move(options)});
 }
 
 }  // namespace stet::keras

@@ -2,13 +2,16 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <sstream>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/keras/model.h"
+#include "stet/keras/monitor.h"
 #include "stet/keras/names.h"
 #include "stet/keras/optimizer_state.h"
 
@@ -30,48 +33,6 @@ CustomCallback& Callback::callback_body(Where where) const {
 }
 
 namespace {
-
-/// The better of values of one name.
-class Monitor {
- public:
-  Monitor(const char* callback, std::string name, const std::string& mode, double min_delta, Where where)
-      : callback_(callback), name_(std::move(name)), min_delta_(std::abs(min_delta)) {
-    if (mode != "auto" && mode != "min" && mode != "max")
-      throw UserError(error_text(text(callback, ": mode is \"", mode, "\""), where,
-                                 "it is \"min\", \"max\" or \"auto\", which goes by the monitored name"));
-    // What is to become large; all else is a kind of loss.
-    auto has = [&](const char* part) { return name_.find(part) != std::string::npos; };
-    larger_ = mode == "max" ||
-              (mode == "auto" && (has("acc") || has("auc") || has("precision") || has("recall") || has("f1") ||
-                                  has("fbeta") || has("iou") || has("r2") || has("similarity") || has("true_")));
-  }
-
-  /// The value of this epoch; nothing, with a warning, if there is none.
-  std::optional<double> value(const EpochLogs& logs) {
-    auto found = logs.find(name_);
-    if (found != logs.end()) return found->second;
-    if (!std::exchange(warned_, true)) {
-      std::vector<std::string> known;
-      for (const auto& [name, value] : logs) known.push_back(name);
-      const std::string warning =
-          text("stet: ", callback_, ": there is no '", name_, "' to monitor; there is ", joined(known, ", "),
-               name_.starts_with("val_") ? "; fit() without validation data has no val_… values" : "", "\n");
-      std::fputs(warning.c_str(), stderr);  // whole; std::cerr is not for several threads at once
-    }
-    return std::nullopt;
-  }
-  bool better(double value, double than) const {
-    return larger_ ? value - min_delta_ > than : value + min_delta_ < than;
-  }
-  double worst() const { return larger_ ? -INFINITY : INFINITY; }
-  const std::string& name() const { return name_; }
-
- private:
-  const char* callback_;
-  std::string name_;
-  double min_delta_;
-  bool larger_ = false, warned_ = false;
-};
 
 class EarlyStoppingBody : public CustomCallback {
  public:
@@ -106,6 +67,21 @@ class EarlyStoppingBody : public CustomCallback {
     if (options_.verbose > 0)
       std::cout << text("Restoring model weights from the end of the best epoch: ", best_epoch + 1, ".\n");
     model().set_weights(best_weights_);
+  }
+
+  void save_state(SavedState& state) const override {
+    state.set("stopped_epoch", stopped_epoch);
+    state.set("best_epoch", best_epoch);
+    state.set("waited", waited_);
+    state.set("best", best_);
+    state.set("best_weights", best_weights_);
+  }
+  void load_state(const SavedState& state) override {
+    stopped_epoch = static_cast<int>(state.integer("stopped_epoch"));
+    best_epoch = static_cast<int>(state.integer("best_epoch"));
+    waited_ = static_cast<int>(state.integer("waited"));
+    best_ = state.number("best");
+    best_weights_ = state.tensors("best_weights");
   }
 
   int stopped_epoch = 0, best_epoch = 0;
@@ -153,6 +129,17 @@ class ReduceLROnPlateauBody : public CustomCallback {
     }
   }
 
+  void save_state(SavedState& state) const override {
+    state.set("best", best_);
+    state.set("waited", waited_);
+    state.set("cooling", cooling_);
+  }
+  void load_state(const SavedState& state) override {
+    best_ = state.number("best");
+    waited_ = static_cast<int>(state.integer("waited"));
+    cooling_ = static_cast<int>(state.integer("cooling"));
+  }
+
  private:
   const ReduceLROnPlateauOptions options_;
   Monitor monitor_;
@@ -186,38 +173,86 @@ class CSVLoggerBody : public CustomCallback {
       : filename_(std::move(filename)), options_(std::move(options)), where_(where) {}
   void on_train_begin() override {
     const bool has_head = options_.append && std::ifstream(filename_).peek() != std::ifstream::traits_type::eof();
-    file_.open(filename_, options_.append ? std::ios::app : std::ios::trunc);
-    if (!file_)
-      throw UserError(error_text(text("CSVLogger: cannot write '", filename_, "'"), where_,
-                                 "check the folder and its permissions"));
+    // Nothing is taken away before the first line: a training that goes on has lines there.
+    opened_ = false;
+    bytes_before_ = options_.append ? size_now() : 0;
+    std::ofstream probe(filename_, std::ios::app);
+    if (!probe) refuse();
     keys_.clear();
+    lines_.clear();
     writes_head_ = !has_head;
   }
   void on_epoch_end(int epoch, EpochLogs& logs) override {
+    std::string more;
     if (keys_.empty()) {
       for (const auto& [name, value] : logs) keys_.push_back(name);
       if (writes_head_) {
-        file_ << "epoch";
-        for (const std::string& key : keys_) file_ << options_.separator << key;
-        file_ << "\n";
+        more += "epoch";
+        for (const std::string& key : keys_) more += text(options_.separator, key);
+        more += "\n";
       }
     }
-    file_ << epoch;
+    more += text(epoch);
     for (const std::string& key : keys_) {
       auto found = logs.find(key);
-      file_ << options_.separator << (found == logs.end() ? std::string("NA") : text(found->second));
+      more += text(options_.separator, found == logs.end() ? std::string("NA") : text(found->second));
     }
-    file_ << "\n" << std::flush;
+    write(more + "\n");
   }
-  void on_train_end(EpochLogs&) override { file_.close(); }
+  void on_train_end(EpochLogs&) override {
+    write("");  // no epoch was run: the file is empty, or what it was
+    file_.close();
+  }
+
+  void save_state(SavedState& state) const override {
+    state.set("bytes_before", bytes_before_);
+    state.set("lines", lines_);
+    state.set("keys", joined(keys_, "\n"));
+    state.set("writes_head", writes_head_);
+  }
+  void load_state(const SavedState& state) override {
+    bytes_before_ = state.integer("bytes_before");
+    writes_head_ = state.boolean("writes_head");
+    keys_.clear();
+    std::istringstream keys(state.string("keys"));
+    for (std::string key; std::getline(keys, key);) keys_.push_back(key);
+    // What was written after the checkpoint is written again.
+    lines_.clear();
+    opened_ = false;
+    write(state.string("lines"));
+  }
 
  private:
+  [[noreturn]] void refuse() const {
+    throw UserError(
+        error_text(text("CSVLogger: cannot write '", filename_, "'"), where_, "check the folder and its permissions"));
+  }
+  std::int64_t size_now() const {
+    std::ifstream file(filename_, std::ios::ate | std::ios::binary);
+    return file ? static_cast<std::int64_t>(file.tellg()) : 0;
+  }
+  /// Behind what was there before this training, and what it has written.
+  void write(const std::string& more) {
+    if (!std::exchange(opened_, true)) {
+      file_.close();
+      std::error_code failed;
+      if (size_now() > bytes_before_)
+        std::filesystem::resize_file(filename_, static_cast<std::uintmax_t>(bytes_before_), failed);
+      file_.open(filename_, std::ios::app);
+      if (failed || !file_) refuse();
+    }
+    file_ << more << std::flush;
+    lines_ += more;
+  }
+
   std::string filename_;
   CSVLoggerOptions options_;
   Where where_;
   std::ofstream file_;
+  std::int64_t bytes_before_ = 0;
+  std::string lines_;  // that this training has written
   std::vector<std::string> keys_;
-  bool writes_head_ = true;
+  bool writes_head_ = true, opened_ = false;
 };
 
 class TerminateOnNaNBody : public CustomCallback {
@@ -249,6 +284,9 @@ class SwapEMAWeightsBody : public CustomCallback {
   void on_test_end(EpochLogs&) override { bring(false); }
   void on_predict_begin() override { bring(true); }
   void on_predict_end() override { bring(false); }
+
+  void save_state(SavedState& state) const override { state.set("averages_are_in", averages_are_in_); }
+  void load_state(const SavedState& state) override { averages_are_in_ = state.boolean("averages_are_in"); }
 
  private:
   /// The variables that have an average, and it.
@@ -305,6 +343,13 @@ class LambdaCallbackBody : public CustomCallback {
   }
   void on_train_batch_end(std::int64_t batch, const BatchLogs& logs) override {
     if (hooks_.on_train_batch_end) hooks_.on_train_batch_end(batch, logs);
+  }
+
+  void save_state(SavedState& state) const override {
+    if (hooks_.save_state) hooks_.save_state(state);
+  }
+  void load_state(const SavedState& state) override {
+    if (hooks_.load_state) hooks_.load_state(state);
   }
 
  private:

@@ -16,6 +16,7 @@
 #include "stet/core/handle.h"
 #include "stet/core/tensor.h"
 #include "stet/keras/layer.h"
+#include "stet/keras/saved_state.h"
 
 namespace stet::keras {
 
@@ -52,6 +53,12 @@ class STET_API CustomCallback : public inside::Body {
   virtual void on_predict_end() {}
   virtual void on_predict_batch_begin(std::int64_t) {}
   virtual void on_predict_batch_end(std::int64_t, const BatchLogs&) {}
+
+  /// What it must know to go on in another process. A BackupAndRestore beside it keeps that, and gives it back to the
+  /// callback of the same class in the list of the fit() that goes on: after on_train_begin(), and in the middle of an
+  /// epoch after on_epoch_begin(), too.
+  virtual void save_state(SavedState&) const {}
+  virtual void load_state(const SavedState&) {}
 
   std::string description() const override;
   /// The model that runs; fit(), evaluate() and predict() set it.
@@ -162,6 +169,8 @@ struct LambdaCallbackOptions {
   std::function<void(EpochLogs&)> on_train_end = {};
   std::function<void(std::int64_t)> on_train_batch_begin = {};
   std::function<void(std::int64_t, const BatchLogs&)> on_train_batch_end = {};
+  std::function<void(SavedState&)> save_state = {};
+  std::function<void(const SavedState&)> load_state = {};
 };
 /// Hooks as functions: LambdaCallback({.on_epoch_end = [](int epoch, auto& logs) { … }}).
 class STET_API LambdaCallback : public Callback {

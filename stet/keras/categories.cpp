@@ -13,6 +13,7 @@
 #include "stet/keras/adapting.h"
 #include "stet/keras/bin_summary.h"
 #include "stet/keras/category_codes.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/keras/spatial.h"
@@ -31,6 +32,12 @@ class DiscretizationBody final : public LibraryLayer {
   }
 
   bool adapts() const { return options_.num_bins.has_value(); }
+  /// Those that adapt() found, from a file.
+  void set_found(std::vector<double> boundaries) { set(std::move(boundaries)); }
+  std::optional<std::vector<double>> boundaries_if_any() const {
+    std::lock_guard lock(guard_);
+    return bins_ ? std::optional(bins_->boundaries) : std::nullopt;
+  }
   BinSummary new_summary() const { return BinSummary(options_.epsilon); }
   void adapt(const BinSummary& summary) {
     set(summary.boundaries(*options_.num_bins));
@@ -67,6 +74,54 @@ class DiscretizationBody final : public LibraryLayer {
   mutable Lock guard_;
   std::shared_ptr<const Bins> bins_;
 };
+
+void require_ascending(const std::vector<double>& edges, Where where) {
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    if (std::isnan(edges[i]) || (i > 0 && edges[i] < edges[i - 1]))
+      throw UserError(error_text(text("Discretization: bin_boundaries[", i, "] is ", edges[i], i > 0 ? " after " : "",
+                                      i > 0 ? text(edges[i - 1]) : ""),
+                                 where, "they ascend"));
+}
+
+struct DiscretizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Discretization";
+  DiscretizationOptions options = {};
+  std::optional<std::vector<double>> boundaries = {};  // with num_bins: what adapt() found
+
+  void fields(Fields& f) {
+    f.layer_without_trainable(options);
+    if (const auto* body = dynamic_cast<const DiscretizationBody*>(f.written_layer()))
+      boundaries = body->boundaries_if_any();
+    f("bin_boundaries", boundaries);
+    f("num_bins", options.num_bins);
+    f("epsilon", options.epsilon);
+    f("output_mode", options.output_mode);
+    f.only("sparse", false);
+  }
+  Layer make(Where where) const {
+    DiscretizationOptions given = options;
+    if (boundaries && !options.num_bins) given.bin_boundaries = *boundaries;
+    Discretization made(given, where);
+    if (boundaries && options.num_bins) {
+      require_ascending(*boundaries, where);
+      static_cast<DiscretizationBody&>(*made.body()).set_found(*boundaries);
+    }
+    return made;
+  }
+};
+struct CategoryEncodingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "CategoryEncoding";
+  std::int64_t num_tokens = 0;
+  CategoryEncodingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("num_tokens", num_tokens);
+    f("output_mode", options.output_mode);
+  }
+  Layer make(Where where) const { return CategoryEncoding(num_tokens, options, where); }
+};
+const Savable<DiscretizationRecipe> savable_discretization;
+const Savable<CategoryEncodingRecipe> savable_category_encoding;
 
 DiscretizationBody& adapting(CustomLayer& layer, Where where) {
   auto& own = static_cast<DiscretizationBody&>(layer);
@@ -131,13 +186,9 @@ Discretization::Discretization(DiscretizationOptions options, Where where) {
   if (!(options.epsilon > 0 && options.epsilon <= 1))
     throw UserError(
         error_text(text(layer, ": an epsilon of ", options.epsilon), where, "it is a part: more than 0, up to 1"));
-  const auto& edges = options.bin_boundaries;
-  for (std::size_t i = 0; i < edges.size(); ++i)
-    if (std::isnan(edges[i]) || (i > 0 && edges[i] < edges[i - 1]))
-      throw UserError(error_text(text(layer, ": bin_boundaries[", i, "] is ", edges[i], i > 0 ? " after " : "",
-                                      i > 0 ? text(edges[i - 1]) : ""),
-                                 where, "they ascend"));
-  Layer::operator=(Layer(std::make_shared<DiscretizationBody>(std::move(options))));
+  require_ascending(options.bin_boundaries, where);
+  Layer::operator=(Layer(std::make_shared<DiscretizationBody>(options)));
+  note_recipe(*this, DiscretizationRecipe{std::move(options)});
 }
 void Discretization::adapt(const Tensor& data, Where where) const {
   DiscretizationBody& own = adapting(layer_body("adapt", where), where);
@@ -168,6 +219,7 @@ CategoryEncoding::CategoryEncoding(std::int64_t num_tokens, CategoryEncodingOpti
                                       return encoded(inputs, num_tokens, mode, dtype, context.where);
                                     },
                                 .policy = options.dtype}));
+  note_recipe(*this, CategoryEncodingRecipe{num_tokens, std::move(options)});
 }
 
 }  // namespace stet::keras

@@ -5,6 +5,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/sequence_cell.h"
 #include "stet/ops/ops.h"
@@ -93,12 +94,15 @@ void require_rates(const char* layer, double dropout, double recurrent_dropout, 
 void require_units(const char* layer, std::int64_t units, Where where) {
   if (units <= 0)
     throw UserError(error_text(text(layer, ": ", units, " units"), where, "a layer has at least one output"));
+  // What a file says may be anything; kernels have a block of columns for each of up to four gates.
+  if (units > (std::int64_t{1} << 60))
+    throw UserError(error_text(text(layer, ": ", units, " units"), where, "a tensor has at most 2^62 elements"));
 }
 
 Initializer unit_forget_rule(const Initializer& given, std::int64_t units) {
   const Initializer rule = given.defined() ? given : Initializer("zeros");
   return [rule, units](const Shape&, DType dtype) {
-    return concat({rule({units}, dtype), ones({units}, dtype), rule({2 * units}, dtype)});
+    return concat({rule({units}, dtype), ones({units}, dtype), rule({Dim(2) * units}, dtype)});
   };
 }
 
@@ -125,7 +129,9 @@ class GateCell : public SequenceCell {
   GateCell(Gates gates, std::string name, DTypePolicy policy)
       : SequenceCell(gates.class_name, std::move(name),
                      {.least = 2, .most = 2, .layout = "[batch, features]", .inputs = 0}, policy),
-        gates_(std::move(gates)) {}
+        gates_(std::move(gates)) {
+    draws_from(gates_.source.generator());
+  }
 
   std::vector<std::int64_t> state_size() const override { return {gates_.units}; }
 
@@ -156,7 +162,7 @@ class GateCell : public SequenceCell {
 
  protected:
   void make_weights(const Shape& input) override {
-    const std::int64_t columns = gates_.count * gates_.units;
+    const Dim columns = Dim(gates_.count) * gates_.units;
     kernel_ = weight("kernel", {input[-1], columns}, gates_.kernel);
     recurrent_kernel_ = weight("recurrent_kernel", {gates_.units, columns}, gates_.recurrent_kernel);
     if (gates_.use_bias)
@@ -277,23 +283,52 @@ Gates gates_of(const char* class_name, std::int64_t units, std::int64_t count, c
 
 }  // namespace
 
+namespace {
+
+template <class Made, Literal name, class Options>
+struct CellRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  std::int64_t units = 0;
+  Options options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("units", units);
+    step_fields(f, options);
+  }
+  Layer make(Where where) const { return Made(units, options, where); }
+};
+using SimpleRNNCellRecipe = CellRecipe<SimpleRNNCell, "SimpleRNNCell", SimpleRNNCellOptions>;
+using LSTMCellRecipe = CellRecipe<LSTMCell, "LSTMCell", LSTMCellOptions>;
+using GRUCellRecipe = CellRecipe<GRUCell, "GRUCell", GRUCellOptions>;
+const Savable<SimpleRNNCellRecipe> savable_simple_rnn_cell;
+const Savable<LSTMCellRecipe> savable_lstm_cell;
+const Savable<GRUCellRecipe> savable_gru_cell;
+
+}  // namespace
+
 SimpleRNNCell::SimpleRNNCell(std::int64_t units, SimpleRNNCellOptions options, Where where)
     : RNNCell(std::make_shared<SimpleRNNCellBody>(gates_of("SimpleRNNCell", units, 1, options, where), options.name,
-                                                  options.dtype)) {}
+                                                  options.dtype)) {
+  note_recipe(*this, SimpleRNNCellRecipe{units, options});
+}
 
 LSTMCell::LSTMCell(std::int64_t units, LSTMCellOptions options, Where where)
     : RNNCell([&] {
         Gates gates = gates_of("LSTMCell", units, 4, options, where);
         if (options.unit_forget_bias) gates.bias.initializer = unit_forget_rule(options.bias_initializer, units);
         return std::make_shared<LSTMCellBody>(std::move(gates), options.name, options.dtype);
-      }()) {}
+      }()) {
+  note_recipe(*this, LSTMCellRecipe{units, options});
+}
 
 GRUCell::GRUCell(std::int64_t units, GRUCellOptions options, Where where)
     : RNNCell([&] {
         Gates gates = gates_of("GRUCell", units, 3, options, where);
         gates.two_biases = options.reset_after;
         return std::make_shared<GRUCellBody>(std::move(gates), options.name, options.dtype);
-      }()) {}
+      }()) {
+  note_recipe(*this, GRUCellRecipe{units, options});
+}
 
 // --- cells one after the other
 
@@ -374,6 +409,25 @@ class StackedRNNCellsBody : public SequenceCell {
   const std::vector<RNNCell> cells_;
 };
 
+struct StackedRNNCellsRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "StackedRNNCells";
+  std::vector<RNNCell> cells = {};
+  StackedRNNCellsOptions options = {};
+  DTypePolicy dtype = {};
+  void fields(Fields& f) {
+    f.layer_name(options.name);
+    f("dtype", dtype);
+    f.required("cells");
+    cells_field(f, "cells", cells);
+  }
+  Layer make(Where where) const {
+    Layer made = StackedRNNCells(cells, options, where);
+    note_recipe(made, *this);  // with the type, which is no option here
+    return made;
+  }
+};
+const Savable<StackedRNNCellsRecipe> savable_stacked_rnn_cells;
+
 }  // namespace
 
 StackedRNNCells::StackedRNNCells(std::vector<RNNCell> cells, StackedRNNCellsOptions options, Where where)
@@ -385,7 +439,9 @@ StackedRNNCells::StackedRNNCells(std::vector<RNNCell> cells, StackedRNNCellsOpti
             if (cells[i].name(where) == cells[j].name(where) && cells[i].body() != cells[j].body())
               throw UserError(error_text(text("StackedRNNCells: two cells are called '", cells[i].name(), "'"), where,
                                          "give them different names, so that their weights have different paths"));
-        return std::make_shared<StackedRNNCellsBody>(std::move(cells), std::move(options.name));
-      }()) {}
+        return std::make_shared<StackedRNNCellsBody>(cells, options.name);
+      }()) {
+  note_recipe(*this, StackedRNNCellsRecipe{std::move(cells), std::move(options)});
+}
 
 }  // namespace stet::keras

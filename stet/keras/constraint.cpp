@@ -5,6 +5,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/keras/config.h"
 #include "stet/keras/constrained.h"
 #include "stet/keras/layer_state.h"
 
@@ -81,6 +82,49 @@ constexpr double epsilon = 1e-7;  // Keras's own, so that norms of 0 stay
 
 Tensor norms(const Tensor& weight, const Axes& axes) { return sqrt(sum(square(weight), axes, {.keepdims = true})); }
 
+// --- recipes
+
+/// "axis": a number, or a list.
+void axis_field(Fields& f, Axes& axis) {
+  WindowSizes sizes = axis.axes.size() == 1 ? WindowSizes(axis.axes[0]) : WindowSizes(axis.axes);
+  f("axis", sizes);
+  if (sizes.given()) axis = Axes(sizes.numbers());
+}
+
+struct MaxNormRecipe {
+  static constexpr const char *module = "keras.constraints", *class_name = "MaxNorm";
+  double max_value = 2;
+  MaxNormOptions options = {};
+  void fields(Fields& f) {
+    f("max_value", max_value);
+    axis_field(f, options.axis);
+  }
+  Constraint make(Where where) const { return MaxNorm(max_value, options, where); }
+};
+struct NonNegRecipe {
+  static constexpr const char *module = "keras.constraints", *class_name = "NonNeg";
+  void fields(Fields&) {}
+  Constraint make(Where) const { return NonNeg(); }
+};
+struct UnitNormRecipe {
+  static constexpr const char *module = "keras.constraints", *class_name = "UnitNorm";
+  UnitNormOptions options = {};
+  void fields(Fields& f) { axis_field(f, options.axis); }
+  Constraint make(Where where) const { return UnitNorm(options, where); }
+};
+struct MinMaxNormRecipe {
+  static constexpr const char *module = "keras.constraints", *class_name = "MinMaxNorm";
+  MinMaxNormOptions options = {};
+  void fields(Fields& f) {
+    f("min_value", options.min_value);
+    f("max_value", options.max_value);
+    f("rate", options.rate);
+    axis_field(f, options.axis);
+  }
+  Constraint make(Where where) const { return MinMaxNorm(options, where); }
+};
+const SavableAll<MaxNormRecipe, NonNegRecipe, UnitNormRecipe, MinMaxNormRecipe> savable_constraints;
+
 }  // namespace
 
 MaxNorm::MaxNorm(double max_value, MaxNormOptions options, Where where)
@@ -91,15 +135,20 @@ MaxNorm::MaxNorm(double max_value, MaxNormOptions options, Where where)
       }) {
   if (!(max_value >= 0))
     throw UserError(error_text(text("MaxNorm: max_value = ", max_value), where, "a norm is 0 or more"));
+  note_recipe(*this, MaxNormRecipe{max_value, options});
 }
 
-NonNeg::NonNeg() : Constraint([](const Tensor& weight) { return maximum(weight, 0); }) {}
+NonNeg::NonNeg() : Constraint([](const Tensor& weight) { return maximum(weight, 0); }) {
+  note_recipe(*this, NonNegRecipe{});
+}
 
 UnitNorm::UnitNorm(UnitNormOptions options, Where where)
     : Constraint([=](const Tensor& weight) {
         Frame frame("UnitNorm", where);
         return weight / (epsilon + norms(weight, options.axis));
-      }) {}
+      }) {
+  note_recipe(*this, UnitNormRecipe{options});
+}
 
 MinMaxNorm::MinMaxNorm(MinMaxNormOptions options, Where where)
     : Constraint([=](const Tensor& weight) {
@@ -113,6 +162,7 @@ MinMaxNorm::MinMaxNorm(MinMaxNormOptions options, Where where)
                                "0 <= min_value <= max_value"));
   if (!(options.rate >= 0 && options.rate <= 1))
     throw UserError(error_text(text("MinMaxNorm: rate = ", options.rate), where, "it is between 0 and 1"));
+  note_recipe(*this, MinMaxNormRecipe{options});
 }
 
 }  // namespace constraints

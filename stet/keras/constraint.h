@@ -10,13 +10,14 @@
 #include "stet/base/where.h"
 #include "stet/core/tensor.h"
 #include "stet/core/variable.h"
+#include "stet/keras/recipe.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
 
 /// What options such as `.kernel_constraint` take: one of keras::constraints, its name ("non_neg", …; another name is a
 /// UserError that lists them), or a callable from the value of a weight to the nearest one that is allowed.
-class STET_API Constraint {
+class STET_API Constraint : public Recorded {
  public:
   using Rule = std::function<Tensor(const Tensor& weight)>;
 

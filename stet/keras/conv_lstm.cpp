@@ -4,6 +4,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/recurrent_body.h"
 #include "stet/ops/ops.h"
 
@@ -18,7 +19,9 @@ class ConvLSTMCellBody : public SequenceCell {
         filters_(filters),
         window_(std::move(window)),
         source_(options.seed, where),
-        options_(std::move(options)) {}
+        options_(std::move(options)) {
+    draws_from(source_.generator());
+  }
 
   std::vector<std::int64_t> state_size() const override { return {filters_, filters_}; }
   /// Of the sizes that the convolution of the input gives.
@@ -27,7 +30,8 @@ class ConvLSTMCellBody : public SequenceCell {
     for (int axis = 0; axis < spatial(); ++axis) {
       const auto at = static_cast<std::size_t>(axis);
       const Dim size = x.dim(axis + 1);
-      const std::int64_t stride = options_.strides[at], reach = (window_[at] - 1) * options_.dilation_rate[at];
+      const std::int64_t stride = options_.strides[at];
+      const Dim reach = (Dim(window_[at]) - 1) * options_.dilation_rate[at];
       shape.push_back(options_.padding == "same" ? (size + (stride - 1)) / stride : (size - reach - 1) / stride + 1);
     }
     shape.push_back(filters_);
@@ -70,7 +74,7 @@ class ConvLSTMCellBody : public SequenceCell {
       Shape shape;
       for (std::int64_t size : window_) shape.push_back(size);
       shape.push_back(channels);
-      shape.push_back(4 * filters_);
+      shape.push_back(Dim(4) * filters_);
       return shape;
     };
     kernel_ = weight("kernel", kernel(input[-1]), kernel_rule_of(options_));
@@ -78,7 +82,7 @@ class ConvLSTMCellBody : public SequenceCell {
     if (!options_.use_bias) return;
     WeightRule bias = bias_rule_of(options_);
     if (options_.unit_forget_bias) bias.initializer = unit_forget_rule(options_.bias_initializer, filters_);
-    bias_ = weight("bias", {4 * filters_}, bias);
+    bias_ = weight("bias", {Dim(4) * filters_}, bias);
   }
 
  private:
@@ -117,11 +121,63 @@ class ConvLSTMCellBody : public SequenceCell {
   Variable kernel_, recurrent_kernel_, bias_;
 };
 
+template <class Made, Literal name, int axes>
+struct ConvLSTMRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  std::int64_t filters = 0;
+  std::vector<std::int64_t> kernel_size = {};
+  ConvLSTMOptions options = {};
+  bool zero_output_for_mask = false;  // no option: a Bidirectional sets it
+
+  void fields(Fields& f) {
+    f.layer(options);
+    sequence_fields(f, options, zero_output_for_mask);
+    f.required("filters", filters);
+    f.required("kernel_size");
+    sizes(f, "kernel_size", kernel_size);
+    sizes(f, "strides", options.strides);
+    f("padding", options.padding);
+    f.only("data_format", "channels_last");
+    sizes(f, "dilation_rate", options.dilation_rate);
+    step_fields(f, options);
+    f("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const {
+    Layer made = of(where);
+    static_cast<RecurrentBody&>(*made.body()).zero_masked_outputs(zero_output_for_mask);
+    return made;
+  }
+
+ private:
+  /// A number stands for all axes; none: 1.
+  static void sizes(Fields& f, const char* argument, std::vector<std::int64_t>& value) {
+    if (!f.reading() && value.size() <= 1) value.assign(axes, value.empty() ? 1 : value[0]);
+    list_or_null_field(f, argument, value);
+  }
+  Layer of(Where where) const {
+    if constexpr (axes == 1) {
+      if (kernel_size.size() != 1)
+        throw UserError(error_text(text(class_name, ": ", kernel_size.size(), " numbers as kernel_size"), where,
+                                   "give it one number"));
+      return Made(filters, kernel_size[0], options, where);
+    } else {
+      return kernel_size.size() == 1 ? Made(filters, kernel_size[0], options, where)
+                                     : Made(filters, kernel_size, options, where);
+    }
+  }
+};
+const Savable<ConvLSTMRecipe<ConvLSTM1D, "ConvLSTM1D", 1>> savable_conv_lstm_1d;
+const Savable<ConvLSTMRecipe<ConvLSTM2D, "ConvLSTM2D", 2>> savable_conv_lstm_2d;
+const Savable<ConvLSTMRecipe<ConvLSTM3D, "ConvLSTM3D", 3>> savable_conv_lstm_3d;
+
+template <class R>
 std::shared_ptr<RecurrentBody> conv_lstm(const char* layer, const char* layout, std::int64_t filters,
                                          const std::vector<std::int64_t>& window, std::size_t spatial,
                                          ConvLSTMOptions options, Where where) {
   if (filters <= 0)
     throw UserError(error_text(text(layer, ": ", filters, " filters"), where, "a layer has at least one output"));
+  if (filters > (std::int64_t{1} << 60))
+    throw UserError(error_text(text(layer, ": ", filters, " filters"), where, "a tensor has at most 2^62 elements"));
   require_rates(layer, options.dropout, options.recurrent_dropout, where);
   if (options.padding != "valid" && options.padding != "same")
     throw UserError(
@@ -146,23 +202,30 @@ std::shared_ptr<RecurrentBody> conv_lstm(const char* layer, const char* layout, 
        .go_backwards = options.go_backwards,
        .stateful = options.stateful,
        .policy = options.dtype,
-       .activity_regularizer = options.activity_regularizer},
+       .activity_regularizer = options.activity_regularizer,
+       .recipe = [filters, window, options](const Recurrence& how) -> RecipePointer {
+         R recipe{filters, window, options, how.zero_output_for_mask};
+         recipe.options.go_backwards = how.go_backwards;
+         return std::make_shared<const RecipeOf<R>>(std::move(recipe));
+       }},
       options.name);
 }
 
 }  // namespace
 
 ConvLSTM1D::ConvLSTM1D(std::int64_t filters, std::int64_t kernel_size, ConvLSTMOptions options, Where where)
-    : RecurrentLayer(conv_lstm("ConvLSTM1D", "[batch, steps, length, channels]", filters, {kernel_size}, 1,
-                               std::move(options), where)) {}
+    : RecurrentLayer(conv_lstm<ConvLSTMRecipe<ConvLSTM1D, "ConvLSTM1D", 1>>(
+          "ConvLSTM1D", "[batch, steps, length, channels]", filters, {kernel_size}, 1, std::move(options), where)) {}
 ConvLSTM2D::ConvLSTM2D(std::int64_t filters, std::vector<std::int64_t> kernel_size, ConvLSTMOptions options,
                        Where where)
-    : RecurrentLayer(conv_lstm("ConvLSTM2D", "[batch, steps, height, width, channels]", filters, kernel_size, 2,
-                               std::move(options), where)) {}
+    : RecurrentLayer(conv_lstm<ConvLSTMRecipe<ConvLSTM2D, "ConvLSTM2D", 2>>(
+          "ConvLSTM2D", "[batch, steps, height, width, channels]", filters, kernel_size, 2, std::move(options),
+          where)) {}
 ConvLSTM3D::ConvLSTM3D(std::int64_t filters, std::vector<std::int64_t> kernel_size, ConvLSTMOptions options,
                        Where where)
-    : RecurrentLayer(conv_lstm("ConvLSTM3D", "[batch, steps, depth, height, width, channels]", filters, kernel_size, 3,
-                               std::move(options), where)) {}
+    : RecurrentLayer(conv_lstm<ConvLSTMRecipe<ConvLSTM3D, "ConvLSTM3D", 3>>(
+          "ConvLSTM3D", "[batch, steps, depth, height, width, channels]", filters, kernel_size, 3, std::move(options),
+          where)) {}
 
 std::tuple<Tensor, Tensor, Tensor> ConvLSTM1D::with_state(const Tensor& x, RecurrentCallOptions options,
                                                           Where where) const {

@@ -6,6 +6,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/size_words.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/spatial.h"
 #include "stet/ops/ops.h"
 
@@ -257,14 +258,53 @@ Layer make_transposed(const char* layer, int axes, std::int64_t filters, const W
       std::make_shared<TransposedBody>(filters, std::move(windows), std::move(options), std::move(output_padding)));
 }
 
+template <class Made, Literal name, int axes, class Options>
+struct ConvolutionRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  static constexpr bool has_filters = !std::is_same_v<Options, DepthwiseConvolutionOptions>;
+  std::int64_t filters = 0;
+  WindowSizes kernel_size = {};
+  Options options = {};
+
+  void fields(Fields& f) {
+    f.layer(options);
+    if constexpr (has_filters) f.required("filters", filters);
+    f.required("kernel_size");
+    window_field(f, "kernel_size", kernel_size, axes);
+    window_field(f, "strides", options.strides, axes, 1);
+    f("padding", options.padding);
+    if constexpr (requires { options.output_padding; }) window_field(f, "output_padding", options.output_padding, axes);
+    data_format_field(f, options.data_format);
+    window_field(f, "dilation_rate", options.dilation_rate, axes, 1);
+    if constexpr (requires { options.groups; }) f("groups", options.groups);
+    if constexpr (requires { options.depth_multiplier; }) f("depth_multiplier", options.depth_multiplier);
+    f("activation", options.activation);
+    f("use_bias", options.use_bias);
+    weight_fields(f, options);
+    f("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const {
+    if constexpr (has_filters)
+      return Made(filters, kernel_size, options, where);
+    else
+      return Made(kernel_size, options, where);
+  }
+};
+
 }  // namespace
 
-#define STET_CONVOLUTION(Name, make, axes, Options)                                       \
-  Name::Name(std::int64_t filters, WindowSizes kernel_size, Options options, Where where) \
-      : Layer(make(#Name, axes, filters, kernel_size, std::move(options), where)) {}
-#define STET_DEPTHWISE(Name, axes)                                                      \
-  Name::Name(WindowSizes kernel_size, DepthwiseConvolutionOptions options, Where where) \
-      : Layer(make_depthwise(#Name, axes, kernel_size, std::move(options), where)) {}
+#define STET_CONVOLUTION(Name, make, axes, Options)                                                   \
+  Name::Name(std::int64_t filters, WindowSizes kernel_size, Options options, Where where)             \
+      : Layer(make(#Name, axes, filters, kernel_size, options, where)) {                              \
+    note_recipe(*this, ConvolutionRecipe<Name, #Name, axes, Options>{filters, kernel_size, options}); \
+  }                                                                                                   \
+  const Savable<ConvolutionRecipe<Name, #Name, axes, Options>> savable_##Name;
+#define STET_DEPTHWISE(Name, axes)                                                                                  \
+  Name::Name(WindowSizes kernel_size, DepthwiseConvolutionOptions options, Where where)                             \
+      : Layer(make_depthwise(#Name, axes, kernel_size, options, where)) {                                           \
+    note_recipe(*this, ConvolutionRecipe<Name, #Name, axes, DepthwiseConvolutionOptions>{0, kernel_size, options}); \
+  }                                                                                                                 \
+  const Savable<ConvolutionRecipe<Name, #Name, axes, DepthwiseConvolutionOptions>> savable_##Name;
 STET_CONVOLUTION(Conv1D, make_convolution, 1, ConvolutionOptions)
 STET_CONVOLUTION(Conv2D, make_convolution, 2, ConvolutionOptions)
 STET_CONVOLUTION(Conv3D, make_convolution, 3, ConvolutionOptions)

@@ -70,33 +70,65 @@ data::DatasetBase Data::batches(const ReadOptions& options, Where where) const {
 }
 
 std::optional<std::int64_t> Data::batch_count(const ReadOptions& options) const {
-  return batches(options, {}).cardinality();
+  if (dataset_) return dataset_->cardinality();
+  return samples() / options.batch_size + (samples() % options.batch_size != 0);
+}
+
+struct Data::Reader::State {
+  data::Iteration iteration;
+  std::array<Kind, 3> kinds;
+  ClassWeights weights;
+};
+
+std::optional<Batch> Data::Reader::operator()() const {
+  if (!state_->iteration.next()) return std::nullopt;
+  Batch batch;
+  Tensor* firsts[] = {&batch.x, &batch.y, &batch.sample_weight};
+  std::vector<Tensor>* others[] = {&batch.more_x, &batch.more_y, &batch.more_sample_weight};
+  const Tensor* part = state_->iteration.tensors().data();
+  const std::array<Kind, 3>& kinds = state_->kinds;
+  for (std::size_t kind = 0; kind < 3; part += kinds[kind++].count()) {
+    const std::optional<std::vector<int>>& order = kinds[kind].order;
+    const std::size_t places = order ? order->size() : kinds[kind].count();
+    for (std::size_t place = 0; place < places; ++place) {
+      const int which = order ? (*order)[place] : static_cast<int>(place);
+      Tensor one = which < 0 ? Tensor() : part[which];
+      if (place == 0)
+        *firsts[kind] = std::move(one);
+      else
+        others[kind]->push_back(std::move(one));
+    }
+  }
+  return state_->weights.applied(std::move(batch));
+}
+
+data::IterationPosition Data::Reader::position() const { return state_->iteration.position(); }
+
+Data::Reader Data::reader(data::Iteration iteration, const ReadOptions& options, Where where) const {
+  return Reader(std::make_shared<Reader::State>(
+      Reader::State{std::move(iteration), std::to_array(kinds_), ClassWeights(options.class_weight, where)}));
 }
 
 Data::Reader Data::read(const ReadOptions& options, Where where) const {
-  // Shared, because a std::function is copied and an iteration is not.
-  auto iteration = std::make_shared<data::Iteration>(batches(options, where).iterate(where));
-  return [iteration, kinds = std::to_array(kinds_),
-          weights = ClassWeights(options.class_weight, where)]() -> std::optional<Batch> {
-    if (!iteration->next()) return std::nullopt;
-    Batch batch;
-    Tensor* firsts[] = {&batch.x, &batch.y, &batch.sample_weight};
-    std::vector<Tensor>* others[] = {&batch.more_x, &batch.more_y, &batch.more_sample_weight};
-    const Tensor* part = iteration->tensors().data();
-    for (std::size_t kind = 0; kind < 3; part += kinds[kind++].count()) {
-      const std::optional<std::vector<int>>& order = kinds[kind].order;
-      const std::size_t places = order ? order->size() : kinds[kind].count();
-      for (std::size_t place = 0; place < places; ++place) {
-        const int which = order ? (*order)[place] : static_cast<int>(place);
-        Tensor one = which < 0 ? Tensor() : part[which];
-        if (place == 0)
-          *firsts[kind] = std::move(one);
-        else
-          others[kind]->push_back(std::move(one));
-      }
-    }
-    return weights.applied(std::move(batch));
-  };
+  return reader(batches(options, where).iterate(where), options, where);
+}
+
+Data::Reader Data::read_from(const data::IterationPosition& position, const ReadOptions& options, Where where) const {
+  return reader(batches(options, where).iterate_from(position, where), options, where);
+}
+
+void Data::go_on_after(const data::IterationPosition& position, Where where) const {
+  if (!dataset_) return;
+  data::IterationPosition begin = position;
+  begin.elements = 0;  // nothing has to be skipped
+  dataset_->iterate_from(begin, where);
+}
+
+std::optional<Batch> Data::example(const ReadOptions& options, Where where) const {
+  const std::uint64_t number = next_iteration();
+  std::optional<Batch> batch = read(options, where)();
+  set_next_iteration(number);
+  return batch;
 }
 
 Data Data::with_sample_weight(const Samples& weights, Where where) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -126,8 +127,21 @@ struct ModelNames {
 /// (or tuples, or aggregates whose fields are named as the model's inputs and outputs are) in that order.
 class STET_API Data {
  public:
-  /// Gives batches until there are no more.
-  using Reader = std::function<std::optional<Batch>()>;
+  /// Gives batches until there are no more. Copies share it.
+  class STET_API Reader {
+   public:
+    Reader() = default;
+    explicit operator bool() const { return state_ != nullptr; }
+    std::optional<Batch> operator()() const;
+    /// After the batch that it gave last.
+    data::IterationPosition position() const;
+
+   private:
+    friend class Data;
+    struct State;
+    explicit Reader(std::shared_ptr<State> state) : state_(std::move(state)) {}
+    std::shared_ptr<State> state_;
+  };
 
   /// None.
   Data() = default;
@@ -149,6 +163,17 @@ class STET_API Data {
   /// Starts over. Tensors are cut into batches, shuffled in a new order each time, from the process's random generator;
   /// a Dataset is read as it is. Weights of classes become weights of samples.
   Reader read(const ReadOptions& options, Where where) const;
+  /// Goes on where another reader was, of this data or of the same in another process: see Dataset::iterate_from.
+  Reader read_from(const data::IterationPosition& position, const ReadOptions& options, Where where) const;
+  /// Of a Dataset: readers that are made from here on are those that come after the one that was there.
+  void go_on_after(const data::IterationPosition& position, Where where) const;
+  /// How many readers of a Dataset were made, by whomever; of tensors, 0. Setting it is for a process that goes on.
+  std::uint64_t next_iteration() const { return dataset_ ? dataset_->next_iteration() : 0; }
+  void set_next_iteration(std::uint64_t number) const {
+    if (dataset_) dataset_->set_next_iteration(number);
+  }
+  /// A first batch to look at; a Dataset counts no iteration for it.
+  std::optional<Batch> example(const ReadOptions& options, Where where) const;
   /// The same with these weights; of tensors without any (UserError).
   Data with_sample_weight(const Samples& weights, Where where) const;
   /// The first and the last part, cut at 1 - fraction; of tensors only (UserError).
@@ -169,6 +194,7 @@ class STET_API Data {
     std::size_t count() const { return names.size(); }
   };
   data::DatasetBase batches(const ReadOptions& options, Where where) const;
+  Reader reader(data::Iteration iteration, const ReadOptions& options, Where where) const;
 
   Kind kinds_[3];  // with tensors, or
   std::optional<data::DatasetBase> dataset_;

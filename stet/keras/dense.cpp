@@ -2,6 +2,7 @@
 
 #include "stet/base/text.h"
 #include "stet/core/size_words.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/keras/output_kind.h"
@@ -44,12 +45,30 @@ class DenseBody : public LibraryLayer {
   Variable kernel_, bias_;
 };
 
+struct DenseRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Dense";
+  std::int64_t units = 0;
+  DenseOptions options = {};
+
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("units", units);
+    f("activation", options.activation);
+    f("use_bias", options.use_bias);
+    weight_fields(f, options);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return Dense(units, options, where); }
+};
+const Savable<DenseRecipe> savable_dense;
+
 }  // namespace
 
 Dense::Dense(std::int64_t units, DenseOptions options, Where where)
     : Layer(std::make_shared<DenseBody>(units, options)) {
   if (units <= 0)
     throw UserError(error_text(text("Dense: ", units, " units"), where, "a layer has at least one output"));
+  note_recipe(*this, DenseRecipe{units, options});
 }
 
 }  // namespace stet::keras

@@ -2,6 +2,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/keras/noise_source.h"
@@ -38,19 +39,39 @@ Tensor dropped(const Tensor& x, const Shape& noise, double rate, const NoiseSour
   return stet::where(source->uniform(noise, {}, where) >= rate, x * (1 / (1 - rate)), 0);
 }
 
+namespace {
+
+struct DropoutRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Dropout";
+  double rate = 0;
+  DropoutOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("rate", rate);
+    f("seed", options.seed);
+    shape_field(f, "noise_shape", options.noise_shape);
+  }
+  Layer make(Where where) const { return Dropout(rate, options, where); }
+};
+const Savable<DropoutRecipe> savable_dropout;
+
+}  // namespace
+
 Dropout::Dropout(double rate, DropoutOptions options, Where where) {
   require_rate("Dropout", rate, where);
-  auto call = [rate, shape = options.noise_shape, source = NoiseSource(options.seed, where)](const Tensor& x,
-                                                                                             const Context& context) {
+  const NoiseSource source(options.seed, where);
+  auto call = [rate, shape = options.noise_shape, source](const Tensor& x, const Context& context) {
     if (!context.training || rate == 0) return x;
     return dropped(x, noise_shape("Dropout", x, shape, context.where), rate, source, context.where);
   };
   Layer::operator=(plain_layer({.class_name = "Dropout",
-                                .name = std::move(options.name),
+                                .name = options.name,
                                 .takes = {.layout = "any tensor"},
                                 .call = call,
                                 .supports_masking = true,
-                                .policy = options.dtype}));
+                                .policy = options.dtype,
+                                .generator = source.generator()}));
+  note_recipe(*this, DropoutRecipe{rate, options});
 }
 
 }  // namespace stet::keras

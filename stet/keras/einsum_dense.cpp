@@ -8,6 +8,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/size_words.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/ops/ops.h"
@@ -60,6 +61,13 @@ Equation parsed(const std::string& written, Where where) {
           text("EinsumDense: '", c, "' of the kernel of '", written, "' is neither in the input nor in the result"),
           where, "the sizes of the kernel come from them"));
   return out;
+}
+
+/// Files name the default as they name any other rule.
+bool is_default(const Initializer& rule) {
+  if (!rule.recipe()) return false;
+  Fields::Place place{.call = "EinsumDense", .where = {}};
+  return to_config(rule.recipe(), "", place) == to_config(Initializer("glorot_uniform").recipe(), "", place);
 }
 
 class EinsumDenseBody : public LibraryLayer {
@@ -148,7 +156,8 @@ class EinsumDenseBody : public LibraryLayer {
 
   /// Without one of the user's: as of a matrix of what is summed over, and what is left.
   Initializer kernel_rule(const Shape& kernel) const {
-    if (options_.kernel_initializer.defined()) return options_.kernel_initializer;
+    if (options_.kernel_initializer.defined() && !is_default(options_.kernel_initializer))
+      return options_.kernel_initializer;
     Dim summed = 1, left = 1;
     std::vector<int> order, back(equation_.kernel.size());
     for (bool wanted : {true, false})
@@ -174,6 +183,31 @@ class EinsumDenseBody : public LibraryLayer {
   Variable kernel_, bias_;
 };
 
+struct EinsumDenseRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "EinsumDense";
+  std::string equation = {};
+  ShapeSpec output_shape = {};
+  EinsumDenseOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("equation", equation);
+    f.required("output_shape");
+    shape_field(f, "output_shape", output_shape);
+    f("activation", options.activation);
+    if (f.reading() || options.bias_axes.empty()) {
+      std::optional<std::string> given;
+      f("bias_axes", given);
+      options.bias_axes = given.value_or("");
+    } else {
+      f("bias_axes", options.bias_axes);
+    }
+    weight_fields(f, options);
+    f("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return EinsumDense(equation, output_shape, options, where); }
+};
+const Savable<EinsumDenseRecipe> savable_einsum_dense;
+
 }  // namespace
 
 EinsumDense::EinsumDense(const std::string& equation, const ShapeSpec& output_shape, EinsumDenseOptions options,
@@ -185,7 +219,9 @@ EinsumDense::EinsumDense(const std::string& equation, const ShapeSpec& output_sh
             throw UserError(
                 error_text(text("EinsumDense: the bias has '", c, "', which the result of '", equation, "' has not"),
                            where, "bias_axes are letters of the result"));
-        return std::make_shared<EinsumDenseBody>(equation, std::move(parts), output_shape, std::move(options));
-      }()) {}
+        return std::make_shared<EinsumDenseBody>(equation, std::move(parts), output_shape, options);
+      }()) {
+  note_recipe(*this, EinsumDenseRecipe{equation, output_shape, std::move(options)});
+}
 
 }  // namespace stet::keras

@@ -5,6 +5,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/library_layer.h"
 #include "stet/ops/ops.h"
 
@@ -47,14 +48,43 @@ class EmbeddingBody : public LibraryLayer {
   Variable embeddings_;
 };
 
+struct EmbeddingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Embedding";
+  std::int64_t input_dim = 0, output_dim = 0;
+  EmbeddingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("input_dim", input_dim);
+    f.required("output_dim", output_dim);
+    f("embeddings_initializer", options.embeddings_initializer, "uniform");
+    f("embeddings_regularizer", options.embeddings_regularizer);
+    f("embeddings_constraint", options.embeddings_constraint);
+    f("activity_regularizer", options.activity_regularizer);
+    f("mask_zero", options.mask_zero);
+  }
+  Layer make(Where where) const { return Embedding(input_dim, output_dim, options, where); }
+};
+struct MaskingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Masking";
+  MaskingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("mask_value", options.mask_value);
+  }
+  Layer make(Where) const { return Masking(options); }
+};
+const Savable<EmbeddingRecipe> savable_embedding;
+const Savable<MaskingRecipe> savable_masking;
+
 }  // namespace
 
 Embedding::Embedding(std::int64_t input_dim, std::int64_t output_dim, EmbeddingOptions options, Where where)
-    : Layer(std::make_shared<EmbeddingBody>(input_dim, output_dim, std::move(options))) {
+    : Layer(std::make_shared<EmbeddingBody>(input_dim, output_dim, options)) {
   if (input_dim <= 0 || output_dim <= 0)
     throw UserError(error_text(text("Embedding: ", input_dim, " rows of ", output_dim, " values"), where,
                                "input_dim is the largest number plus one, output_dim the length of a row; both are "
                                "positive"));
+  note_recipe(*this, EmbeddingRecipe{input_dim, output_dim, std::move(options)});
 }
 
 Masking::Masking(MaskingOptions options)
@@ -68,6 +98,8 @@ Masking::Masking(MaskingOptions options)
            .supports_masking = true,
            .compute_mask = [value = options.mask_value](
                                const Tensors& inputs, const Tensors&) { return Tensors{any(inputs[0] != value, -1)}; },
-           .policy = options.dtype})) {}
+           .policy = options.dtype})) {
+  note_recipe(*this, MaskingRecipe{options});
+}
 
 }  // namespace stet::keras

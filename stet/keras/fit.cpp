@@ -10,12 +10,16 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/scope.h"
+#include "stet/keras/backup_body.h"
+#include "stet/keras/callback_list.h"
+#include "stet/keras/fit_progress.h"
 #include "stet/keras/interrupt.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/model.h"
 #include "stet/keras/output_kind.h"
 #include "stet/keras/progress_bar.h"
 #include "stet/keras/training.h"
+#include "stet/keras/used_variables.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -65,17 +69,34 @@ void check_options(const FitOptions& options, Where where) {
     refuse(text("fit: validation_freq = ", options.validation_freq), where, "it is 1 or more");
 }
 
+/// Without a number of steps, what is read must end. `what` is the data that a call was given, `option` its number of
+/// steps.
+void check_ends(const char* what, const Data& data, const ReadOptions& read, const char* option, std::int64_t steps,
+                Where where) {
+  if (steps == 0 && data.batch_count(read) == data::infinite)
+    refuse(text(what, " never ends"), where, text("say how many batches to take: .", option, " = …"));
+}
+
+/// What a step has used, now that the model has this form.
+void note_used(Training& training, const char* step, const UsedVariables& used) {
+  std::lock_guard lock(training.guard);
+  if (!training.forms.empty())
+    training.used[{training.forms.back().number, step}].insert(used.all().begin(), used.all().end());
+}
+
 /// The step, made when it is asked for the first time since compile().
 std::shared_ptr<Step> step_of(CustomModel& model, std::shared_ptr<Step> Training::*which, const char* name,
                               Step::Run run) {
   Training& training = model.training();
   std::lock_guard lock(training.guard);
   if (!(training.*which)) {
-    auto framed = [&model, run = std::move(run)](const Batch& batch) {
+    auto framed = [&model, name, run = std::move(run)](const Batch& batch) {
       LayerFrame frame(model, model.name());
       OutputKinds kinds;
+      UsedVariables used;
       Step::Report logs = run(batch);
       if (tracing()) note_traced(model);
+      note_used(model.training(), name, used);
       return logs;
     };
     training.*which = std::make_shared<Step>(name, std::move(framed), training.options.run_eagerly);
@@ -126,16 +147,16 @@ std::vector<Tensor> run_step(Step& step, const Batch& batch, const ModelForm& fo
 /// Batches, over and over: an epoch that is cut short by a number of steps goes on where the last one ended.
 class Batches {
  public:
-  /// `most` batches an epoch; 0: all there are.
+  /// `most` batches an epoch; 0: all there are, and they end.
   Batches(Data data, ReadOptions options, std::int64_t most, Where where)
-      : data_(std::move(data)), options_(options), most_(most), where_(where) {
-    std::optional<std::int64_t> all = data_.batch_count(options);
-    if (most == 0 && all == data::infinite)
-      refuse("the Dataset never ends", where, "say how many batches make an epoch: steps_per_epoch, steps");
-    count_ = most > 0 ? std::optional(most) : all;
-  }
+      : data_(std::move(data)),
+        options_(std::move(options)),
+        most_(most),
+        where_(where),
+        count_(most > 0 ? std::optional(most) : data_.batch_count(options_)) {}
 
   void start() {
+    if (std::exchange(resumed_, false)) return;
     given_ = 0;
     if (most_ == 0 || !reader_) reader_ = data_.read(options_, where_);
   }
@@ -151,6 +172,24 @@ class Batches {
   }
   std::optional<std::int64_t> count() const { return count_; }
 
+  /// Of the batch that was given last; nothing before start().
+  std::optional<data::IterationPosition> position() const {
+    return reader_ ? std::optional(reader_.position()) : std::nullopt;
+  }
+  /// The next epoch is one that has given so many batches, the last of them at this position; none: it comes after the
+  /// one whose last batch was there.
+  void resume(const std::optional<data::IterationPosition>& position, std::int64_t given) {
+    if (!position) return;
+    if (given > 0 || most_ > 0) {
+      reader_ = data_.read_from(*position, options_, where_);
+      given_ = given;
+      resumed_ = true;
+    } else {
+      data_.go_on_after(*position, where_);
+    }
+  }
+  std::optional<Batch> example() const { return data_.example(options_, where_); }
+
  private:
   const Data data_;
   ReadOptions options_;
@@ -158,35 +197,7 @@ class Batches {
   Where where_;
   std::optional<std::int64_t> count_;
   Data::Reader reader_;
-};
-
-/// What is told of every batch of an epoch.
-struct BatchHooks {
-  std::function<void(std::int64_t number)> begin = {};
-  std::function<void(std::int64_t number, const BatchLogs& logs)> end = {};
-  std::function<bool()> stops = {};  // after this batch
-  std::int64_t steps_at_once = 1;    // batches that are run between a begin and its end
-};
-
-/// The callbacks of a fit(), evaluate() or predict().
-class CallbackList {
- public:
-  CallbackList(const std::vector<Callback>& callbacks, const Model& model, Where where) {
-    for (const Callback& callback : callbacks) {
-      callbacks_.push_back(callback);
-      callback.callback_body(where).set_model(model);
-    }
-  }
-  template <class... P, class... A>
-  void tell(void (CustomCallback::*hook)(P...), A&&... given) const {
-    for (const Callback& callback : callbacks_) (callback.callback_body({}).*hook)(given...);
-  }
-  /// Of every batch, if there is anybody to tell.
-  BatchHooks of_batches(void (CustomCallback::*begin)(std::int64_t),
-                        void (CustomCallback::*end)(std::int64_t, const BatchLogs&)) const;
-
- private:
-  std::vector<Callback> callbacks_;
+  bool resumed_ = false;  // the reader stands in the epoch that start() is to begin
 };
 
 /// All steps of an epoch; the last report. Nothing when there was no batch.
@@ -194,10 +205,13 @@ struct Epoch {
   std::int64_t steps = 0;
   ProgressBar::Values values = {};
 };
+/// What is done after a batch, and all that callbacks do there; `values` gives its report.
+using AfterBatch = std::function<void(std::int64_t steps, const std::function<ProgressBar::Values()>& values)>;
+/// Goes on with `epoch`.
 Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar& bar, const BatchHooks& hooks,
-                Where where) {
-  Epoch epoch;
+                Where where, Epoch epoch = {}, const AfterBatch& after = {}) {
   std::vector<Tensor> reported;
+  const std::function<ProgressBar::Values()> values = [&] { return values_of(step, reported, where); };
   batches.start();
   while (std::optional<Batch> batch = batches.next()) {
     if (hooks.begin) hooks.begin(epoch.steps);
@@ -206,24 +220,18 @@ Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar
       reported = run_step(step, *batch, form, epoch.steps, bar, where);
       if (--left == 0) break;
     }
-    bar.update(epoch.steps, bar.due() ? values_of(step, reported, where) : ProgressBar::Values());
+    bar.update(epoch.steps, bar.due() ? values() : ProgressBar::Values());
     if (hooks.end) {
       BatchLogs logs;
       const std::vector<std::string> names = step.names();
       for (std::size_t i = 0; i < names.size(); ++i) logs[names[i]] = reported[i];
       hooks.end(epoch.steps - 1, logs);
     }
+    if (after) after(epoch.steps, values);
     if (hooks.stops && hooks.stops()) break;
   }
-  epoch.values = values_of(step, reported, where);
+  if (!reported.empty()) epoch.values = values();
   return epoch;
-}
-
-BatchHooks CallbackList::of_batches(void (CustomCallback::*begin)(std::int64_t),
-                                    void (CustomCallback::*end)(std::int64_t, const BatchLogs&)) const {
-  if (callbacks_.empty()) return {};
-  return {[this, begin](std::int64_t number) { tell(begin, number); },
-          [this, end](std::int64_t number, const BatchLogs& logs) { tell(end, number, logs); }};
 }
 
 Step::Report reported(Logs logs) { return {logs.begin(), logs.end()}; }
@@ -250,7 +258,7 @@ std::int64_t steps_at_once(CustomModel& model) {
 
 ProgressBar::Values evaluated(CustomModel& model, const ModelForm& form, const std::vector<Metric>& metrics,
                               const Data& data, const EvaluateOptions& options, const CallbackList& callbacks,
-                              Where where) {
+                              Where where, std::optional<data::IterationPosition>* position = nullptr) {
   std::shared_ptr<Step> step = test_step_of(model);
   Batches batches(data, {.batch_size = options.batch_size}, options.steps, where);
   ProgressBar bar = make_bar(batches.count(), verbosity(options.verbose));
@@ -260,11 +268,125 @@ ProgressBar::Values evaluated(CustomModel& model, const ModelForm& form, const s
   hooks.steps_at_once = steps_at_once(model);
   Epoch epoch = run_epoch(*step, form, batches, bar, hooks, where);
   if (epoch.steps == 0) refuse("evaluate: the data is empty", where, "give it at least one batch");
+  if (position) *position = batches.position();
   EpochLogs logs(epoch.values.begin(), epoch.values.end());
   callbacks.tell(&CustomCallback::on_test_end, logs);
   bar.finish(epoch.steps, epoch.values);
   return epoch.values;
 }
+
+/// What a BackupAndRestore, if there is one, makes of a fit().
+struct Backup {
+  BackupAndRestoreBody* const body;
+  CustomModel& model;
+  const CallbackList& callbacks;
+  const Data &train, &validation;
+  Batches& batches;
+  FitProgress& progress;
+  const Where where;
+  std::optional<CheckpointFolder::Found> found = {};
+  int epochs_of_fit = 0;
+
+  /// Goes on where the newest checkpoint is.
+  void find(std::shared_ptr<Step>& step, const ModelForm& form, const ReadOptions& validation_options, int epochs) {
+    if (!body) return;
+    body->clock.start();
+    found = body->newest();
+    if (!found) return;
+    const FitProgress saved = progress_of(*found, body->call, body->where());
+    if (saved.steps > 0 && saved.batches != progress.batches)
+      files::Reading{body->call, found->path, body->where()}.fail(
+          text("is of batch ", saved.steps, " of an epoch of ", told(saved.batches), ", and the data has ",
+               told(progress.batches)),
+          "give fit() the data and the batch_size that it had; to begin anew, take the folder away");
+    try {
+      // What the first steps make must be there, to be given values. Draws of this are forgotten.
+      if (std::optional<Batch> batch = batches.example()) step->prepare(*batch, form, where);
+      if (saved.tested || saved.validation_position) {
+        const bool own = validation.defined();
+        if (std::optional<Batch> batch = own ? validation.example(validation_options, where) : batches.example())
+          test_step_of(model)->prepare(*batch, form, where);
+      }
+      if (saved.validation_position && validation.defined()) validation.go_on_after(*saved.validation_position, where);
+      batches.resume(saved.position, saved.steps);
+      train.set_next_iteration(saved.next_iteration);
+      validation.set_next_iteration(saved.next_validation);
+    } catch (const UserError& error) {
+      throw UserError(text(error.what(), "\n  in BackupAndRestore, which goes on from '", found->path, "'"));
+    }
+    const std::optional<std::int64_t> batches_now = progress.batches;
+    progress = saved;
+    progress.batches = batches_now;
+    epochs_of_fit = epochs;
+    if (progress.stopped) model.training().stops = true;
+    // In the middle of an epoch, callbacks are first told that it begins: they see the model as it is, and what they
+    // do to it then was done before.
+    restore_model(step);
+    if (progress.steps == 0 || ends()) go_on();
+  }
+  void restore_inside_epoch(std::shared_ptr<Step>& step) {
+    if (!found) return;
+    restore_model(step);
+    go_on();
+  }
+  AfterBatch after_batch() {
+    if (!body) return {};
+    return [this](std::int64_t steps, const std::function<ProgressBar::Values()>& values) {
+      const bool due = body->clock.after_batch(steps - 1);
+      // One that has just been stopped has still its epoch to end: it goes on from before, and stops again.
+      if ((!due && !InterruptWatch::interrupted()) || model.training().stops) return;
+      FitProgress now = progress;
+      now.steps = steps;
+      now.values = values();
+      try {
+        now.position = batches.position();
+      } catch (const UserError& error) {
+        if (!due) return;  // Ctrl-C has asked for it: the one before stays
+        throw UserError(text(error.what(),
+                             "\n  in BackupAndRestore, which saves inside of epochs; with .save_freq = "
+                             "\"epoch\" it saves at their ends"));
+      }
+      save(std::move(now));
+    };
+  }
+  /// Of an epoch that was run to its end. Ctrl-C may have come since then.
+  void after_epoch() {
+    if (!body || (!body->clock.after_epoch() && !InterruptWatch::interrupted())) return;
+    FitProgress now = progress;
+    ++now.epoch;
+    now.position = batches.position();
+    save(std::move(now));
+  }
+  void end() {
+    if (body && !InterruptWatch::interrupted()) body->end();
+  }
+
+  static std::string told(const std::optional<std::int64_t>& count) {
+    return count ? text(*count, *count == 1 ? " batch" : " batches") : "an unknown number of batches";
+  }
+  bool ends() const { return progress.stopped || progress.epoch >= epochs_of_fit; }
+  void restore_model(std::shared_ptr<Step>& step) {
+    if (restore_variables(*found, model, body->call, body->where())) step = train_step_of(model);
+  }
+  void go_on() {
+    restore_callbacks(*found, callbacks, body->call, body->where());
+    const std::string place =
+        ends()
+            ? std::string("fit has nothing left to do")
+            : text("fit goes on with ", progress.steps > 0 ? text("batch ", progress.steps + 1, " of ") : std::string(),
+                   "epoch ", progress.epoch + 1, "/", epochs_of_fit);
+    std::fputs(text("stet: ", place, ", from '", found->path, "'\n").c_str(), stderr);
+    found.reset();
+    body->clock.start();
+    body->clock.set_counts({.last = progress.steps - 1});
+  }
+  void save(FitProgress now) {
+    now.stopped = model.training().stops;
+    now.next_iteration = train.next_iteration();
+    now.next_validation = validation.next_iteration();
+    body->write(checkpoint_of(now, model, callbacks, body->where()));
+  }
+};
 
 }  // namespace
 
@@ -290,12 +412,15 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   Batches batches(train,
                   {.batch_size = options.batch_size, .shuffle = options.shuffle, .class_weight = options.class_weight},
                   options.steps_per_epoch, where);
-  std::optional<std::int64_t> target = batches.count();
   EvaluateOptions evaluate_options{
       .batch_size = options.validation_batch_size > 0 ? options.validation_batch_size : options.batch_size,
       .verbose = 0,
       .steps = options.validation_steps};
-  History history;
+  check_ends("fit: the Dataset", train, {.batch_size = options.batch_size}, "steps_per_epoch", options.steps_per_epoch,
+             where);
+  if (validation.defined())
+    check_ends("fit: the Dataset of validation_data", validation, {.batch_size = evaluate_options.batch_size},
+               "validation_steps", options.validation_steps, where);
   const CallbackList callbacks(options.callbacks, *this, where);
   Training& training = model.training();
   training.stops = false;
@@ -304,37 +429,46 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   BatchHooks hooks = callbacks.of_batches(&CustomCallback::on_train_batch_begin, &CustomCallback::on_train_batch_end);
   hooks.stops = stops;
   hooks.steps_at_once = steps_at_once(model);
-  EpochLogs last;
+  FitProgress progress{.epoch = options.initial_epoch, .batches = batches.count(), .target = batches.count()};
   callbacks.tell(&CustomCallback::on_train_begin);
-  for (int number = options.initial_epoch; number < options.epochs && !stops(); ++number) {
+  Backup backup{callbacks.backup(where), model, callbacks, train, validation, batches, progress, where};
+  backup.find(step, *form, {.batch_size = evaluate_options.batch_size}, options.epochs);
+  for (; progress.epoch < options.epochs && !stops(); ++progress.epoch) {
+    const int number = progress.epoch;
     EpochLogs before;
     callbacks.tell(&CustomCallback::on_epoch_begin, number, before);
     if (verbose > 0) std::cout << text("Epoch ", number + 1, "/", options.epochs, "\n") << std::flush;
-    ProgressBar bar = make_bar(target, verbose);
+    ProgressBar bar = make_bar(progress.target, verbose);
     reset(metrics_of(model));  // the first step may have made one
-    Epoch epoch = run_epoch(*step, *form, batches, bar, hooks, where);
+    backup.restore_inside_epoch(step);
+    Epoch epoch =
+        run_epoch(*step, *form, batches, bar, hooks, where,
+                  {std::exchange(progress.steps, 0), std::exchange(progress.values, {})}, backup.after_batch());
     if (epoch.steps == 0) refuse("fit: the data is empty", where, "give it at least one batch");
-    if (!stops()) target = epoch.steps;
-    if (!InterruptWatch::interrupted() && validation.defined() && (number + 1) % options.validation_freq == 0)
-      for (auto& [name, value] :
-           evaluated(model, *form, metrics_of(model), validation, evaluate_options, callbacks, where))
+    if (!stops()) progress.target = epoch.steps;
+    const bool cut_short = InterruptWatch::interrupted();
+    if (!cut_short && validation.defined() && (number + 1) % options.validation_freq == 0)
+      for (auto& [name, value] : evaluated(model, *form, metrics_of(model), validation, evaluate_options, callbacks,
+                                           where, &progress.validation_position))
         epoch.values.emplace_back(text("val_", name), value);
-    last = EpochLogs(epoch.values.begin(), epoch.values.end());
-    callbacks.tell(&CustomCallback::on_epoch_end, number, last);
-    for (const auto& [name, value] : last)
+    progress.last = EpochLogs(epoch.values.begin(), epoch.values.end());
+    callbacks.tell(&CustomCallback::on_epoch_end, number, progress.last);
+    for (const auto& [name, value] : progress.last)
       if (std::none_of(epoch.values.begin(), epoch.values.end(), [&](const auto& one) { return one.first == name; }))
         epoch.values.emplace_back(name, value);
     bar.finish(epoch.steps, epoch.values);
-    history.epochs.push_back(number);
-    for (const auto& [name, value] : last) history.values[name].push_back(value);
+    progress.history.epochs.push_back(number);
+    for (const auto& [name, value] : progress.last) progress.history.values[name].push_back(value);
+    if (!cut_short) backup.after_epoch();
   }
-  callbacks.tell(&CustomCallback::on_train_end, last);
+  callbacks.tell(&CustomCallback::on_train_end, progress.last);
   if (InterruptWatch::interrupted())
     std::fputs(
         text("\nstet: fit was interrupted", at_line(where, ", at "), ": the model keeps what it has learned\n").c_str(),
         stderr);
-  if (!history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
-  return history;
+  if (!progress.history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
+  backup.end();
+  return progress.history;
 }
 
 Results Model::evaluate(const Samples& x, const Samples& y, EvaluateOptions options, Where where) const {
@@ -350,6 +484,7 @@ Results Model::evaluate(const Data& data, EvaluateOptions options, Where where) 
   check_steps("evaluate", "steps", options.steps, where);
   if (!data.defined()) refuse("evaluate: there is no data", where, "give it tensors or a Dataset");
   const Data ordered = data.with_sample_weight(options.sample_weight, where).in_order(model.names(), where);
+  check_ends("evaluate: the Dataset", ordered, {.batch_size = options.batch_size}, "steps", options.steps, where);
   CallingLine line(where);
   FormOfModel form(model);
   Results results;
@@ -365,6 +500,7 @@ Tensors Model::predict_data(const Data& data, PredictOptions options, Where wher
   check_batch_size("predict", "batch_size", options.batch_size, where);
   check_verbose("predict", options.verbose, where);
   check_steps("predict", "steps", options.steps, where);
+  check_ends("predict: the Dataset", data, {.batch_size = options.batch_size}, "steps", options.steps, where);
   CallingLine line(where);
   FormOfModel form(model);
   std::shared_ptr<Step> step = predict_step_of(model);

@@ -1,6 +1,7 @@
 #include "stet/keras/flatten.h"
 
 #include "stet/base/text.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -20,8 +21,27 @@ class FlattenBody : public CustomLayer {
   }
 };
 
+struct FlattenRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Flatten";
+  FlattenOptions options = {};
+  DTypePolicy dtype = {};
+  void fields(Fields& f) {
+    f.layer_name(options.name);
+    f("dtype", dtype);
+    f.only("data_format", "channels_last");
+  }
+  Layer make(Where) const {
+    Layer made = Flatten(options);
+    note_recipe(made, *this);  // with the type, which is no option here
+    return made;
+  }
+};
+const Savable<FlattenRecipe> savable_flatten;
+
 }  // namespace
 
-Flatten::Flatten(FlattenOptions options) : Layer(std::make_shared<FlattenBody>(std::move(options.name))) {}
+Flatten::Flatten(FlattenOptions options) : Layer(std::make_shared<FlattenBody>(options.name)) {
+  note_recipe(*this, FlattenRecipe{std::move(options)});
+}
 
 }  // namespace stet::keras

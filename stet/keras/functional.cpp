@@ -1,7 +1,6 @@
 #include "stet/keras/functional.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -10,7 +9,7 @@
 #include "stet/keras/functional_body.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
-#include "stet/ops/ops.h"
+#include "stet/keras/operation.h"
 
 namespace stet::keras {
 
@@ -104,37 +103,23 @@ KerasTensor Layer::input(int call, Where where) const {
 
 namespace {
 
-class OperationBody : public CustomLayer {
- public:
-  OperationBody(std::string name, std::function<Tensor(const Tensors&)> f)
-      : CustomLayer(std::move(name)), f_(std::move(f)) {}
-  Tensors call_many(const Tensors& inputs, const Context&) override { return {f_(inputs)}; }
-  bool supports_masking() const override { return true; }
-
- private:
-  std::function<Tensor(const Tensors&)> f_;
-};
-
-KerasTensor applied(std::function<Tensor(const Tensors&)> f, const std::vector<KerasTensor>& inputs) {
-  return Layer(std::make_shared<OperationBody>(std::string(), std::move(f)))(inputs, {}, Where{});
+KerasTensor applied(const char* operation, std::vector<Operand> operands, const std::vector<KerasTensor>& inputs) {
+  return Layer(std::make_shared<OperationBody>(*find_operation(operation), std::move(operands)))(inputs, {}, Where{});
 }
+Operand number(double value) { return {.is_number = true, .number = value}; }
 
 }  // namespace
 
-#define STET_KERAS_OPERATOR(op)                                            \
-  KerasTensor operator op(const KerasTensor& a, const KerasTensor& b) {    \
-    return applied([](const Tensors& x) { return x[0] op x[1]; }, {a, b}); \
-  }                                                                        \
-  KerasTensor operator op(const KerasTensor& a, double b) {                \
-    return applied([b](const Tensors& x) { return x[0] op b; }, {a});      \
-  }                                                                        \
-  KerasTensor operator op(double a, const KerasTensor& b) {                \
-    return applied([a](const Tensors& x) { return a op x[0]; }, {b});      \
-  }
-STET_KERAS_OPERATOR(+)
-STET_KERAS_OPERATOR(-)
-STET_KERAS_OPERATOR(*)
-STET_KERAS_OPERATOR(/)
+#define STET_KERAS_OPERATOR(op, operation)                                                                            \
+  KerasTensor operator op(const KerasTensor& a, const KerasTensor& b) {                                               \
+    return applied(operation, {Operand{}, Operand{}}, {a, b});                                                        \
+  }                                                                                                                   \
+  KerasTensor operator op(const KerasTensor& a, double b) { return applied(operation, {Operand{}, number(b)}, {a}); } \
+  KerasTensor operator op(double a, const KerasTensor& b) { return applied(operation, {number(a), Operand{}}, {b}); }
+STET_KERAS_OPERATOR(+, "Add")
+STET_KERAS_OPERATOR(-, "Subtract")
+STET_KERAS_OPERATOR(*, "Multiply")
+STET_KERAS_OPERATOR(/, "TrueDivide")
 #undef STET_KERAS_OPERATOR
 
 // --- models
@@ -187,6 +172,12 @@ FunctionalBody::FunctionalBody(std::vector<KerasTensor> inputs, std::vector<Kera
 }
 
 ModelNames FunctionalBody::names() const {
+  const ModelNames own = names_of_tensors();
+  return {input_form_.names.empty() ? own.inputs : input_form_.names,
+          output_form_.names.empty() ? own.outputs : output_form_.names};
+}
+
+ModelNames FunctionalBody::names_of_tensors() const {
   auto of = [](const std::vector<KerasTensor>& tensors) {
     std::vector<std::string> out;
     std::map<std::string, int> seen;

@@ -8,6 +8,7 @@
 #include "stet/keras/categories.h"
 #include "stet/keras/category_codes.h"
 #include "stet/keras/hash.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/keras/spatial.h"
@@ -156,12 +157,61 @@ class HashedCrossingBody final : public LibraryLayer {
   const HashedCrossingOptions options_;
 };
 
+struct HashingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Hashing";
+  std::int64_t num_bins = 0;
+  HashingOptions options = {};
+  void fields(Fields& f) {
+    f.layer_name(options.name);
+    f("output_mode", options.output_mode);
+    integer_dtype_field(f, options.dtype, options.output_mode);
+    f.required("num_bins", num_bins);
+    salt_field(f, options.salt);
+    mask_value(f);
+    f.only("sparse", false);
+  }
+  Layer make(Where where) const { return Hashing(num_bins, options, where); }
+
+ private:
+  void mask_value(Fields& f) {
+    if (!f.reading()) {
+      if (const auto* number = std::get_if<std::int64_t>(&options.mask_value)) return f.put("mask_value", *number);
+      if (const auto* string = std::get_if<std::string>(&options.mask_value)) return f.put("mask_value", *string);
+      return f.put("mask_value", nullptr);
+    }
+    const Json* member = f.take("mask_value");
+    if (!member || member->is_null()) return;
+    if (const std::int64_t* number = member->if_integer())
+      options.mask_value = *number;
+    else if (const std::string* string = member->if_string())
+      options.mask_value = *string;
+    else
+      f.wrong("mask_value", *member, "an integer or a string");
+  }
+};
+struct HashedCrossingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "HashedCrossing";
+  std::int64_t num_bins = 0;
+  HashedCrossingOptions options = {};
+  void fields(Fields& f) {
+    f.name_only(options.name);
+    f("output_mode", options.output_mode);
+    integer_dtype_field(f, options.dtype, options.output_mode);
+    f.required("num_bins", num_bins);
+    f.only("sparse", false);
+  }
+  Layer make(Where where) const { return HashedCrossing(num_bins, options, where); }
+};
+const Savable<HashingRecipe> savable_hashing;
+const Savable<HashedCrossingRecipe> savable_hashed_crossing;
+
 }  // namespace
 
 Hashing::Hashing(std::int64_t num_bins, HashingOptions options, Where where) {
   require_at_least("Hashing", "num_bins", num_bins, 1, where);
   require_output_mode("Hashing", options.output_mode, true, false, where);
-  Layer::operator=(Layer(std::make_shared<HashingBody>(num_bins, std::move(options))));
+  Layer::operator=(Layer(std::make_shared<HashingBody>(num_bins, options)));
+  note_recipe(*this, HashingRecipe{num_bins, std::move(options)});
 }
 Tensor Hashing::operator()(const Strings& strings, Where where) const {
   return static_cast<HashingBody&>(layer_body("hash", where)).of_strings(strings, where);
@@ -170,7 +220,8 @@ Tensor Hashing::operator()(const Strings& strings, Where where) const {
 HashedCrossing::HashedCrossing(std::int64_t num_bins, HashedCrossingOptions options, Where where) {
   require_at_least("HashedCrossing", "num_bins", num_bins, 1, where);
   require_name("HashedCrossing", "output_mode", options.output_mode, {"int", "one_hot"}, where);
-  Layer::operator=(Layer(std::make_shared<HashedCrossingBody>(num_bins, std::move(options))));
+  Layer::operator=(Layer(std::make_shared<HashedCrossingBody>(num_bins, options)));
+  note_recipe(*this, HashedCrossingRecipe{num_bins, std::move(options)});
 }
 Tensor HashedCrossing::cross(const std::vector<CrossedFeature>& features, Where where) const {
   return static_cast<HashedCrossingBody&>(layer_body("cross", where)).of_features(features, where);

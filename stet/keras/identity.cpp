@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/library_layer.h"
 #include "stet/ops/ops.h"
 
@@ -25,17 +26,35 @@ class ActivityRegularizationBody final : public LibraryLayer {
   const Regularizer rule_;
 };
 
+using IdentityRecipe = PlainRecipe<Identity, "Identity", IdentityOptions>;
+struct ActivityRegularizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "ActivityRegularization";
+  ActivityRegularizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("l1", options.l1);
+    f("l2", options.l2);
+  }
+  Layer make(Where where) const { return ActivityRegularization(options, where); }
+};
+const Savable<IdentityRecipe> savable_identity;
+const Savable<ActivityRegularizationRecipe> savable_activity_regularization;
+
 }  // namespace
 
 Identity::Identity(IdentityOptions options)
     : Layer(plain_layer({.class_name = "Identity",
-                         .name = std::move(options.name),
+                         .name = options.name,
                          .takes = {.layout = "any tensor"},
                          .call = [](const Tensor& x, const Context&) { return x; },
                          .supports_masking = true,
-                         .policy = options.dtype})) {}
+                         .policy = options.dtype})) {
+  note_recipe(*this, IdentityRecipe{options});
+}
 
 ActivityRegularization::ActivityRegularization(ActivityRegularizationOptions options, Where where)
-    : Layer(std::make_shared<ActivityRegularizationBody>(std::move(options), where)) {}
+    : Layer(std::make_shared<ActivityRegularizationBody>(options, where)) {
+  note_recipe(*this, ActivityRegularizationRecipe{options});
+}
 
 }  // namespace stet::keras

@@ -11,13 +11,14 @@
 #include "stet/base/shape.h"
 #include "stet/base/where.h"
 #include "stet/core/tensor.h"
+#include "stet/keras/recipe.h"
 
 namespace stet::keras {
 
 /// A rule for the first value of a weight: one of Keras's by name ("glorot_uniform", "he_normal", "zeros", …; another
 /// name is a UserError that lists them), or a callable that makes the tensor. Random rules draw from the weight's own
 /// stream, so that weights made in the same order are the same, eagerly or traced.
-class STET_API Initializer {
+class STET_API Initializer : public Recorded {
  public:
   using Rule = std::function<Tensor(const Shape& shape, DType dtype)>;
 

@@ -7,6 +7,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/dim_host.h"
+#include "stet/keras/config.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras::initializers {
@@ -64,21 +65,141 @@ VarianceScalingOptions scaled(double scale, const char* mode, const char* distri
           .output_axes = std::move(options.output_axes)};
 }
 
+// --- recipes
+
+/// "seed". Keras's SeedGenerator draws another number each time: as here, where there is no seed.
+void seed_field(Fields& f, Seed& seed) {
+  const Json* given = f.reading() ? f.take("seed") : nullptr;
+  const Json* kind = given ? given->find("class_name") : nullptr;
+  if (kind && *kind == Json("SeedGenerator"))
+    seed.reset();
+  else
+    f("seed", seed);
+}
+void fan_fields(Fields& f, std::vector<int>& input_axes, std::vector<int>& output_axes) {
+  f.or_null("input_axes", input_axes);
+  f.or_null("output_axes", output_axes);
+}
+
+template <class Self, Literal name>
+struct PlainRecipe {
+  static constexpr const char *module = "keras.initializers", *class_name = name.text;
+  void fields(Fields&) {}
+  Initializer make(Where) const { return Self(); }
+};
+template <class Self, Literal name, class Options, void (*own)(Fields&, Options&)>
+struct InitializerRecipe {
+  static constexpr const char *module = "keras.initializers", *class_name = name.text;
+  Options options = {};
+  void fields(Fields& f) { own(f, options); }
+  Initializer make(Where where) const { return Self(options, where); }
+};
+
+struct ConstantRecipe {
+  static constexpr const char *module = "keras.initializers", *class_name = "Constant";
+  double number = 0;
+  Tensor tensor = {};
+  void fields(Fields& f) {
+    const Json* given = f.reading() ? f.take("value") : nullptr;
+    if (f.reading() ? given && (given->if_list() || given->if_object()) : tensor.defined())
+      f("value", tensor);
+    else
+      f("value", number);
+  }
+  Initializer make(Where where) const { return tensor.defined() ? Constant(tensor, where) : Constant(number); }
+};
+
+void identity_fields(Fields& f, IdentityOptions& options) { f.besides("gain", options.gain, 1); }
+void random_normal_fields(Fields& f, RandomNormalOptions& options) {
+  seed_field(f, options.seed);
+  f("mean", options.mean);
+  f("stddev", options.stddev);
+}
+void random_uniform_fields(Fields& f, RandomUniformOptions& options) {
+  seed_field(f, options.seed);
+  f("minval", options.minval);
+  f("maxval", options.maxval);
+}
+void truncated_normal_fields(Fields& f, TruncatedNormalOptions& options) {
+  seed_field(f, options.seed);
+  f("mean", options.mean);
+  f("stddev", options.stddev);
+}
+void variance_scaling_fields(Fields& f, VarianceScalingOptions& options) {
+  seed_field(f, options.seed);
+  f("scale", options.scale);
+  f("mode", options.mode);
+  f("distribution", options.distribution);
+  fan_fields(f, options.input_axes, options.output_axes);
+}
+void seeded_fan_fields(Fields& f, FanOptions& options) {
+  seed_field(f, options.seed);
+  fan_fields(f, options.input_axes, options.output_axes);
+}
+void orthogonal_fields(Fields& f, OrthogonalOptions& options) {
+  seed_field(f, options.seed);
+  f("gain", options.gain);
+}
+void stft_fields(Fields& f, STFTOptions& options) {
+  f("side", options.side);
+  f.or_null("window", options.window, "");
+  f("periodic", options.periodic);
+  f("scaling", options.scaling);
+}
+
+using ZerosRecipe = PlainRecipe<Zeros, "Zeros">;
+using OnesRecipe = PlainRecipe<Ones, "Ones">;
+using IdentityRecipe = InitializerRecipe<Identity, "Identity", IdentityOptions, identity_fields>;
+using RandomNormalRecipe = InitializerRecipe<RandomNormal, "RandomNormal", RandomNormalOptions, random_normal_fields>;
+using RandomUniformRecipe =
+    InitializerRecipe<RandomUniform, "RandomUniform", RandomUniformOptions, random_uniform_fields>;
+using TruncatedNormalRecipe =
+    InitializerRecipe<TruncatedNormal, "TruncatedNormal", TruncatedNormalOptions, truncated_normal_fields>;
+using VarianceScalingRecipe =
+    InitializerRecipe<VarianceScaling, "VarianceScaling", VarianceScalingOptions, variance_scaling_fields>;
+using GlorotNormalRecipe = InitializerRecipe<GlorotNormal, "GlorotNormal", FanOptions, seeded_fan_fields>;
+using GlorotUniformRecipe = InitializerRecipe<GlorotUniform, "GlorotUniform", FanOptions, seeded_fan_fields>;
+using HeNormalRecipe = InitializerRecipe<HeNormal, "HeNormal", FanOptions, seeded_fan_fields>;
+using HeUniformRecipe = InitializerRecipe<HeUniform, "HeUniform", FanOptions, seeded_fan_fields>;
+using LecunNormalRecipe = InitializerRecipe<LecunNormal, "LecunNormal", FanOptions, seeded_fan_fields>;
+using LecunUniformRecipe = InitializerRecipe<LecunUniform, "LecunUniform", FanOptions, seeded_fan_fields>;
+using OrthogonalRecipe = InitializerRecipe<Orthogonal, "Orthogonal", OrthogonalOptions, orthogonal_fields>;
+// As older versions of Keras call them.
+using OldIdentityRecipe = InitializerRecipe<Identity, "IdentityInitializer", IdentityOptions, identity_fields>;
+using OldOrthogonalRecipe =
+    InitializerRecipe<Orthogonal, "OrthogonalInitializer", OrthogonalOptions, orthogonal_fields>;
+using STFTRecipe = InitializerRecipe<STFT, "STFT", STFTOptions, stft_fields>;
+
+const SavableAll<ZerosRecipe, OnesRecipe, ConstantRecipe, IdentityRecipe, RandomNormalRecipe, RandomUniformRecipe,
+                 TruncatedNormalRecipe, VarianceScalingRecipe, GlorotNormalRecipe, GlorotUniformRecipe, HeNormalRecipe,
+                 HeUniformRecipe, LecunNormalRecipe, LecunUniformRecipe, OrthogonalRecipe, STFTRecipe,
+                 OldIdentityRecipe, OldOrthogonalRecipe>
+    savable_initializers;
+
 }  // namespace
 
-Zeros::Zeros() : Initializer([](const Shape& shape, DType dtype) { return zeros(shape, dtype); }) {}
-Ones::Ones() : Initializer([](const Shape& shape, DType dtype) { return ones(shape, dtype); }) {}
+Zeros::Zeros() : Initializer([](const Shape& shape, DType dtype) { return zeros(shape, dtype); }) {
+  note_recipe(*this, ZerosRecipe{});
+}
+Ones::Ones() : Initializer([](const Shape& shape, DType dtype) { return ones(shape, dtype); }) {
+  note_recipe(*this, OnesRecipe{});
+}
 Constant::Constant(double value)
-    : Initializer([=](const Shape& shape, DType dtype) { return full(shape, value, dtype); }) {}
+    : Initializer([=](const Shape& shape, DType dtype) { return full(shape, value, dtype); }) {
+  note_recipe(*this, ConstantRecipe{.number = value});
+}
 Constant::Constant(const Tensor& value, Where where)
     : Initializer([=](const Shape& shape, DType dtype) { return broadcast_to(cast(In(value, where), dtype), shape); }) {
+  note_recipe(*this, ConstantRecipe{.tensor = value});
 }
 
 Identity::Identity(IdentityOptions options, Where where)
     : Initializer([=](const Shape& shape, DType dtype) {
         if (shape.rank() != 2) refuse(text("Identity: a weight of ", shape, " is no matrix"), where, "it has two axes");
         return options.gain * eye(shape[0], shape[1], {.dtype = dtype});
-      }) {}
+      }) {
+  note_recipe(*this, IdentityRecipe{options});
+}
 
 RandomNormal::RandomNormal(RandomNormalOptions options, Where where)
     : Initializer([=](const Shape& shape, DType dtype) {
@@ -86,6 +207,7 @@ RandomNormal::RandomNormal(RandomNormalOptions options, Where where)
                                         {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
       }) {
   check_stddev("RandomNormal", options.stddev, where);
+  note_recipe(*this, RandomNormalRecipe{options});
 }
 
 RandomUniform::RandomUniform(RandomUniformOptions options, Where where)
@@ -95,6 +217,7 @@ RandomUniform::RandomUniform(RandomUniformOptions options, Where where)
       }) {
   if (!(options.minval <= options.maxval))
     refuse(text("RandomUniform: from ", options.minval, " to ", options.maxval), where, "minval <= maxval");
+  note_recipe(*this, RandomUniformRecipe{options});
 }
 
 TruncatedNormal::TruncatedNormal(TruncatedNormalOptions options, Where where)
@@ -103,6 +226,7 @@ TruncatedNormal::TruncatedNormal(TruncatedNormalOptions options, Where where)
                                                   {.mean = options.mean, .stddev = options.stddev, .dtype = dtype});
       }) {
   check_stddev("TruncatedNormal", options.stddev, where);
+  note_recipe(*this, TruncatedNormalRecipe{options});
 }
 
 VarianceScaling::VarianceScaling(VarianceScalingOptions options, Where where)
@@ -128,20 +252,33 @@ VarianceScaling::VarianceScaling(VarianceScalingOptions options, Where where)
       options.distribution != "untruncated_normal" && options.distribution != "uniform")
     refuse(text("VarianceScaling: there is no distribution '", options.distribution, "'"), where,
            "one of truncated_normal, untruncated_normal, uniform");
+  note_recipe(*this, VarianceScalingRecipe{options});
 }
 
 GlorotNormal::GlorotNormal(FanOptions options, Where where)
-    : Initializer(VarianceScaling(scaled(1, "fan_avg", "truncated_normal", std::move(options)), where)) {}
+    : Initializer(VarianceScaling(scaled(1, "fan_avg", "truncated_normal", options), where)) {
+  note_recipe(*this, GlorotNormalRecipe{options});
+}
 GlorotUniform::GlorotUniform(FanOptions options, Where where)
-    : Initializer(VarianceScaling(scaled(1, "fan_avg", "uniform", std::move(options)), where)) {}
+    : Initializer(VarianceScaling(scaled(1, "fan_avg", "uniform", options), where)) {
+  note_recipe(*this, GlorotUniformRecipe{options});
+}
 HeNormal::HeNormal(FanOptions options, Where where)
-    : Initializer(VarianceScaling(scaled(2, "fan_in", "truncated_normal", std::move(options)), where)) {}
+    : Initializer(VarianceScaling(scaled(2, "fan_in", "truncated_normal", options), where)) {
+  note_recipe(*this, HeNormalRecipe{options});
+}
 HeUniform::HeUniform(FanOptions options, Where where)
-    : Initializer(VarianceScaling(scaled(2, "fan_in", "uniform", std::move(options)), where)) {}
+    : Initializer(VarianceScaling(scaled(2, "fan_in", "uniform", options), where)) {
+  note_recipe(*this, HeUniformRecipe{options});
+}
 LecunNormal::LecunNormal(FanOptions options, Where where)
-    : Initializer(VarianceScaling(scaled(1, "fan_in", "truncated_normal", std::move(options)), where)) {}
+    : Initializer(VarianceScaling(scaled(1, "fan_in", "truncated_normal", options), where)) {
+  note_recipe(*this, LecunNormalRecipe{options});
+}
 LecunUniform::LecunUniform(FanOptions options, Where where)
-    : Initializer(VarianceScaling(scaled(1, "fan_in", "uniform", std::move(options)), where)) {}
+    : Initializer(VarianceScaling(scaled(1, "fan_in", "uniform", options), where)) {
+  note_recipe(*this, LecunUniformRecipe{options});
+}
 
 Orthogonal::Orthogonal(OrthogonalOptions options, Where where)
     : Initializer([=](const Shape& shape, DType dtype) {
@@ -159,7 +296,9 @@ Orthogonal::Orthogonal(OrthogonalOptions options, Where where)
         Tensor unit = q * stet::where(diag(r) < 0, -1, 1);
         if (rows < columns) unit = matrix_transpose(unit);
         return cast(reshape(options.gain * unit, shape), dtype);
-      }) {}
+      }) {
+  note_recipe(*this, OrthogonalRecipe{options});
+}
 
 namespace {
 
@@ -205,6 +344,7 @@ STFT::STFT(STFTOptions options, Where where)
     refuse(text("STFT: there is no window '", options.window, "'"), where, "one of hann, hamming, blackman, or \"\"");
   if (options.scaling && *options.scaling != "density" && *options.scaling != "spectrum")
     refuse(text("STFT: there is no scaling '", *options.scaling, "'"), where, "one of density, spectrum, or nothing");
+  note_recipe(*this, STFTRecipe{options});
 }
 
 }  // namespace stet::keras::initializers

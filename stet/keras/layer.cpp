@@ -16,10 +16,12 @@
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
 #include "stet/keras/added_losses.h"
+#include "stet/keras/layer_config.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/keras/model.h"
 #include "stet/keras/names.h"
+#include "stet/keras/used_variables.h"
 
 namespace stet::keras {
 namespace {
@@ -41,7 +43,12 @@ std::vector<Running>& running_layers() {
 /// What layers gave, until the outermost call has ended: facts that are learned later tell more of sizes.
 struct Outputs {
   int depth = 0;
-  std::vector<std::pair<std::shared_ptr<LayerState>, Shape>> given;
+  struct Given {
+    std::shared_ptr<LayerState> by;
+    Shape shape;
+    std::vector<std::pair<Shape, DType>> inputs;  // of first calls
+  };
+  std::vector<Given> given;
 };
 Outputs& outputs_of_thread() {
   constinit thread_local Outputs* outputs = nullptr;
@@ -79,6 +86,7 @@ bool lists(CustomLayer& layer, const Variable& variable) {
 /// A Variable that a layer made for itself and uses, but that nobody lists, would silently not be trained. One that it
 /// got from outside may well be somebody else's.
 void require_listed(const Variable& variable, Where where) {
+  UsedVariables::note(variable);
   if (running_layers().empty() || !running_layers().back().in_call) return;
   if (!variable.trainable() || !is_floating(variable.dtype())) return;
   CustomLayer& layer = *running_layers().back().layer;
@@ -99,6 +107,8 @@ void require_listed(const Variable& variable, Where where) {
           ", or make it with add_weight(): only then is it trained and saved; if it is not to be trained, make it with "
           "{.trainable = false}")));
 }
+
+void note_assigned(const Variable& variable, Where) { UsedVariables::note(variable); }
 
 /// Finds a layer among the members that a body lists.
 class MemberSearch : public MemberVisitor {
@@ -208,22 +218,32 @@ class OutputsOfCall {
   ~OutputsOfCall() {
     if (--outputs_of_thread().depth == 0) outputs_of_thread().given.clear();
   }
-  void add(const CustomLayer& layer, const Shape& shape) {
-    outputs_of_thread().given.emplace_back(layer.shared_state(), shape);
+  void add(const CustomLayer& layer, const Shape& shape, const Tensors& inputs) {
+    Outputs::Given& given = outputs_of_thread().given.emplace_back(Outputs::Given{layer.shared_state(), shape, {}});
+    if (!layer.state().called.load(std::memory_order_relaxed))
+      for (const Tensor& input : inputs)
+        given.inputs.emplace_back(input.defined() ? input.shape() : Shape(),
+                                  input.defined() ? input.dtype() : DType::f32);
     if (outputs_of_thread().depth > 1) return;
-    for (const auto& [state, given] : outputs_of_thread().given) note(*state, given);
+    for (const Outputs::Given& one : outputs_of_thread().given) note(one);
   }
   OutputsOfCall(const OutputsOfCall&) = delete;
   OutputsOfCall& operator=(const OutputsOfCall&) = delete;
 
  private:
-  static void note(LayerState& state, const Shape& shape) {
+  static void note(const Outputs::Given& given) {
+    LayerState& state = *given.by;
     std::lock_guard lock(state.guard);
     if (state.output) return;
-    state.output.emplace();
+    state.output = sizes(given.shape);
+    state.inputs.clear();
+    for (const auto& [input, dtype] : given.inputs) state.inputs.push_back({sizes(input), dtype});
+  }
+  static std::vector<std::string> sizes(const Shape& shape) {
+    std::vector<std::string> out;
     // Axis 0 counts samples.
-    for (int axis = 0; axis < shape.rank(); ++axis)
-      state.output->push_back(axis == 0 ? "None" : size_always(shape[axis]));
+    for (int axis = 0; axis < shape.rank(); ++axis) out.push_back(axis == 0 ? "None" : size_always(shape[axis]));
+    return out;
   }
 };
 
@@ -238,6 +258,9 @@ class Collector : public MemberVisitor {
     {
       std::lock_guard lock(layer.state().guard);
       own = layer.state().weights;
+      if (const Variable& generator = layer.state().generator; generator.defined())
+        out_.generators.push_back(
+            {.path = text(path, "/", generator.name()), .variable = generator, .trainable = false});
     }
     std::string outer = std::exchange(path_, path);
     const bool outer_trainable = std::exchange(trainable_, layer.trainable());
@@ -322,12 +345,18 @@ const std::string& CustomLayer::name() const { return state_->name; }
 std::string CustomLayer::class_name() const {
   return state_->shown_class.empty() ? class_name_of(*this) : state_->shown_class;
 }
+std::string CustomLayer::registered_name() const { return class_name(); }
+void CustomLayer::get_config(LayerConfig& config) const { config.is_base_ = true; }
 std::string CustomLayer::description() const { return text(class_name(), " '", name(), "'"); }
 
 Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, WeightOptions options, Where where) {
   std::vector<std::int64_t> sizes;
   for (const Dim& dim : shape) sizes.push_back(dim.value(where));
   if (!options.initializer.defined()) options.initializer = is_floating(options.dtype) ? "glorot_uniform" : "zeros";
+  if (WeightsOfFile* file = WeightsOfFile::now()) {
+    file->take(sizes, text("'", name, "' ", options.dtype, Shape(sizes), " of ", description()), where);
+    options.initializer = "zeros";
+  }
   // In the building run of a trace the first value is made outside of it, from the weight's own stream.
   InitScope outside;
   const bool inside_call = !running_layers().empty() && running_layers().back().layer == this;
@@ -340,6 +369,27 @@ Variable CustomLayer::add_weight(std::string_view name, const Shape& shape, Weig
   state_->weights.push_back(
       {std::string(name), variable, std::move(options.regularizer), std::move(options.constraint)});
   return variable;
+}
+
+namespace {
+thread_local WeightsOfFile* weights_of_file = nullptr;
+}
+WeightsOfFile::WeightsOfFile(std::uint64_t elements)
+    : elements_(elements), outer_(std::exchange(weights_of_file, this)) {}
+WeightsOfFile::~WeightsOfFile() { weights_of_file = outer_; }
+WeightsOfFile* WeightsOfFile::now() { return weights_of_file; }
+void WeightsOfFile::take(const std::vector<std::int64_t>& sizes, const std::string& what, Where where) {
+  std::uint64_t count = 1;
+  bool fits = true;
+  for (std::int64_t size : sizes)
+    fits = fits && !__builtin_mul_overflow(count, static_cast<std::uint64_t>(size), &count);
+  if (fits && count <= elements_ - taken_) {
+    taken_ += count;
+    return;
+  }
+  throw UserError(error_text(text("the weight ", what, " is not in the file, whose weights have ", elements_,
+                                  elements_ == 1 ? " element" : " elements", " in all"),
+                             where, "its configuration and its weights belong to different models: save it again"));
 }
 
 void CustomLayer::add_loss(const Tensor& loss, Where where) { LossesOfCall::add(*this, loss, where); }
@@ -357,12 +407,14 @@ std::vector<Tensor> CustomLayer::losses(Where where) {
 
 // --- the call
 
-LayerFrame::LayerFrame() : watch_(require_listed), ambient_(0) { running_layers().push_back({nullptr, {}}); }
-LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) : watch_(require_listed), ambient_(0) {
+LayerFrame::LayerFrame() : watch_(require_listed, note_assigned), ambient_(0) {
+  running_layers().push_back({nullptr, {}});
+}
+LayerFrame::LayerFrame(CustomLayer& layer, std::string segment) : watch_(require_listed, note_assigned), ambient_(0) {
   running_layers().push_back({&layer, std::move(segment)});
 }
 LayerFrame::LayerFrame(CustomLayer& layer, std::string segment, bool training)
-    : watch_(require_listed), ambient_(training ? 1 : 0) {
+    : watch_(require_listed, note_assigned), ambient_(training ? 1 : 0) {
   running_layers().push_back({&layer, std::move(segment), training, true, latest_variable_id()});
 }
 LayerFrame::~LayerFrame() { running_layers().pop_back(); }
@@ -468,7 +520,7 @@ Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions&
         },
         where);
     results = losses_of_call.taken(std::move(results), where);
-    outputs_of_call.add(layer, results[0].shape());
+    outputs_of_call.add(layer, results[0].shape(), inputs);
     layer.state().called.store(true, std::memory_order_release);
     bring_masks(layer, inputs, context, results);
     return results;

@@ -17,6 +17,7 @@
 #include "stet/keras/constraint.h"
 #include "stet/keras/initializer.h"
 #include "stet/keras/members.h"
+#include "stet/keras/recipe.h"
 #include "stet/keras/regularizer.h"
 
 namespace stet::keras {
@@ -56,6 +57,7 @@ STET_API Tensor mask_of(const Tensor& x);
 STET_API Tensor with_mask(const Tensor& x, const Tensor& mask, Where where = Where::here());
 
 class KerasTensor;  // functional.h: a tensor that does not exist yet
+class LayerConfig;  // layer_config.h: what a layer is made from, in files
 
 struct WeightOptions {
   Initializer initializer = {};  // none: "glorot_uniform" for floating types, "zeros" for others
@@ -88,7 +90,7 @@ struct LayerState;
 /// Layers, Variables and metrics that it holds are listed with STET_MEMBERS(…); a layer that is not, used inside
 /// call(), is a UserError, and so is a trainable Variable that the layer made itself. Any number of threads may call
 /// one layer; while one of them runs its build(), the others wait.
-class STET_API CustomLayer : public inside::Body {
+class STET_API CustomLayer : public inside::Body, public Recorded {
  public:
   /// Named after the class: "scale", "scale_1", …
   CustomLayer();
@@ -112,6 +114,12 @@ class STET_API CustomLayer : public inside::Body {
   /// By result, its mask, from the inputs and their masks; fewer: the others have none. By default that of the first
   /// input, if it supports masking. A result that brings a mask along keeps it.
   virtual Tensors compute_mask(const Tensors& inputs, const Tensors& masks);
+
+  /// Writes what its constructor needs to make it again, for model.save() (Keras's get_config); load_model() is given a
+  /// factory that reads it. A layer that needs nothing has one with nothing in it; one without cannot be saved.
+  virtual void get_config(LayerConfig& config) const;
+  /// What files call its class; where Keras has registered that in a package, "my_package>Scale".
+  virtual std::string registered_name() const;
 
   /// What it and its members add to a model's loss: with add_loss() in the last call on this thread, then the penalties
   /// of trainable weights with a regularizer, as they are now.

@@ -30,14 +30,21 @@ struct LayerState {
     bool holds(std::uint64_t id) const { return id > first && id <= last; }
   };
 
+  struct InputType {
+    std::vector<std::string> sizes;  // as those of outputs; none of an input that was left out
+    DType dtype = DType::f32;
+  };
+
   Lock guard;  // of what follows
   std::string name;
   std::string shown_class;                            // instead of the body's own
   std::vector<Weight> weights;                        // by their own names
   std::vector<ConstrainedWeight> constrained;         // those of them with a constraint
+  Variable generator;                                 // of its own, that it draws from; undefined if it has none
   std::map<std::uint64_t, std::string> member_paths;  // object ids of layers that were found listed
   std::set<std::uint64_t> listed;                     // ids of Variables that were found listed, here or in a member
   std::optional<std::vector<std::string>> output;     // sizes of the first call's, as summaries show them
+  std::vector<InputType> inputs;                      // of the first call
   Made constructed, built_with;                       // Variables made by its constructor, and by build()
   bool has_handle = false;                            // its constructor has ended
   bool told_of_mask = false;                          // that it drops masks
@@ -63,6 +70,25 @@ void note_new_table(CustomLayer& layer);
 std::uint64_t layer_changes();
 /// The first is a member of the second.
 void note_parent(CustomLayer& layer, CustomLayer& parent);
+
+/// While it lives, weights that layers add on this thread come from a file later: they hold zeros until then, and all
+/// of them together may have so many elements, which the file has.
+class WeightsOfFile {
+ public:
+  explicit WeightsOfFile(std::uint64_t elements);
+  ~WeightsOfFile();
+  WeightsOfFile(const WeightsOfFile&) = delete;
+  WeightsOfFile& operator=(const WeightsOfFile&) = delete;
+  /// Null where weights are drawn.
+  static WeightsOfFile* now();
+  /// UserError if the file does not have as many more. `what` is the weight.
+  void take(const std::vector<std::int64_t>& sizes, const std::string& what, Where where);
+
+ private:
+  const std::uint64_t elements_;
+  std::uint64_t taken_ = 0;
+  WeightsOfFile* const outer_;
+};
 
 /// What Layer's call operators do.
 Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions& options, Where where);
@@ -104,6 +130,7 @@ class LayerFrame {
 /// Everything that a layer holds, each once.
 struct Inventory {
   std::vector<Weight> weights;
+  std::vector<Weight> generators;  // that layers with a seed draw from: no weights, but state
   std::vector<Metric> metrics;
   std::vector<Layer> layers;           // its own members, not those of members
   std::set<std::uint64_t> all_layers;  // object ids: itself, its members, theirs …

@@ -117,6 +117,11 @@ Variable LibraryLayer::weight(std::string_view name, const Shape& shape, const W
                      .constraint = rule.constraint});
 }
 
+void LibraryLayer::draws_from(const Variable& generator) {
+  std::lock_guard lock(state().guard);
+  state().generator = generator;
+}
+
 Tensor LibraryLayer::in_compute_type(const Variable& weight) const {
   Tensor value = weight.read();
   return value.dtype() == compute_dtype() ? value : cast(value, compute_dtype());
@@ -134,7 +139,9 @@ namespace {
 class PlainLayerBody : public LibraryLayer {
  public:
   explicit PlainLayerBody(PlainLayer what)
-      : LibraryLayer(what.class_name, what.name, what.takes, what.policy), what_(std::move(what)) {}
+      : LibraryLayer(what.class_name, what.name, what.takes, what.policy), what_(std::move(what)) {
+    draws_from(what_.generator);
+  }
   bool supports_masking() const override { return what_.supports_masking; }
   Tensors compute_mask(const Tensors& inputs, const Tensors& masks) override {
     return what_.compute_mask ? what_.compute_mask(inputs, masks) : LibraryLayer::compute_mask(inputs, masks);

@@ -78,6 +78,8 @@ class LibraryLayer : public CustomLayer {
   Tensor in_compute_type(const Variable& weight) const;
   /// UserError unless the axis has the size that the weights were made for: "inputs", "channels".
   void require_size(const Tensor& x, int axis, const Dim& size, const char* what, Where where) const;
+  /// Told by constructors of layers with a seed: how far the generator is belongs to the layer's state.
+  void draws_from(const Variable& generator);
   DType compute_dtype() const { return policy_.compute_dtype(); }
   DType variable_dtype() const { return policy_.variable_dtype(); }
 
@@ -107,6 +109,7 @@ struct PlainLayer {
   /// Otherwise than by passing on that of the first input.
   std::function<Tensors(const Tensors& inputs, const Tensors& masks)> compute_mask = {};
   DTypePolicy policy = {};
+  Variable generator = {};  // of one with a seed
 };
 Layer plain_layer(PlainLayer what);
 

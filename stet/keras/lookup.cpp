@@ -9,6 +9,7 @@
 #include "stet/core/host_call.h"
 #include "stet/keras/adapting.h"
 #include "stet/keras/category_codes.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 #include "stet/keras/names.h"
@@ -20,6 +21,38 @@ namespace stet::keras {
 namespace {
 
 constexpr const char* about_oov = "give it num_oov_indices of 1 or more, or a vocabulary that has it";
+
+/// What the configs of lookups have in common; the vocabulary is written as it is now. It is a list: a file that names
+/// another is not followed.
+template <class Options, class Token>
+void index_fields(Fields& f, Options& options, const TokenIndex<Token>* now) {
+  f("max_tokens", options.max_tokens);
+  f("num_oov_indices", options.num_oov_indices);
+  // There are tables as long as they say.
+  constexpr std::int64_t most = 1 << 22;
+  f.at_most("num_oov_indices", options.num_oov_indices, most);
+  if (options.output_mode == "tf_idf") f.at_most("max_tokens", options.max_tokens.value_or(0), most);
+  f("mask_token", options.mask_token);
+  f("oov_token", options.oov_token);
+  f("invert", options.invert);
+  f.only("sparse", false);
+  f("pad_to_max_tokens", options.pad_to_max_tokens);
+  std::optional<std::vector<Token>> tokens;
+  std::optional<std::vector<double>> weights;
+  if (const auto table = now ? now->table_if_any() : nullptr) {
+    tokens = table->tokens;
+    if (options.output_mode == "tf_idf") {
+      const auto first = table->idf_weights.begin() + now->settings().token_start();
+      weights.emplace(first, first + static_cast<std::ptrdiff_t>(table->tokens.size()));
+    }
+  }
+  f("vocabulary", tokens);
+  f("idf_weights", weights);
+  if (!f.reading()) return;
+  f.take("vocabulary_size");  // the vocabulary tells
+  if (tokens) options.vocabulary = std::move(*tokens);
+  if (weights) options.idf_weights = std::move(*weights);
+}
 
 /// UserError naming the first of the values that is not found; in traced code when it runs.
 void require_found(const Tensor& found, const Tensor& x, const std::string& layer, Where where) {
@@ -47,6 +80,7 @@ class IntegerLookupBody final : public LibraryLayer {
   }
 
   TokenIndex<std::int64_t>& index() { return index_; }
+  const TokenIndex<std::int64_t>& index() const { return index_; }
   void add(TokenCounts<std::int64_t>& counts, const Tensor& data, bool lists_documents, Where where) const {
     const std::vector<std::int64_t> values = integers(description(), data, where).to_vector<std::int64_t>();
     const std::vector<std::int64_t> sizes = data.shape().sizes();
@@ -132,6 +166,30 @@ class IntegerLookupBody final : public LibraryLayer {
   std::shared_ptr<const Tables> tables_;
 };
 
+struct IntegerLookupRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "IntegerLookup";
+  IntegerLookupOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("output_mode", options.output_mode);
+    f.only("vocabulary_dtype", "int64");
+    const auto* body = dynamic_cast<const IntegerLookupBody*>(f.written_layer());
+    index_fields(f, options, body ? &body->index() : nullptr);
+    f("oov_method", options.oov_method);
+    salt_field(f, options.salt);
+  }
+  Layer make(Where where) const { return IntegerLookup(options, where); }
+};
+const Savable<IntegerLookupRecipe> savable_integer_lookup;
+
+const Savable<RefusedRecipe<"StringLookup", "it takes strings, which are no tensors here",
+                            "make a keras::StringLookup with the vocabulary of the file, and call it before the model">>
+    refused_string_lookup;
+const Savable<
+    RefusedRecipe<"TextVectorization", "it takes strings, which are no tensors here",
+                  "make a keras::TextVectorization with the vocabulary of the file, and call it before the model">>
+    refused_text_vectorization;
+
 IntegerLookupBody& integer_body(CustomLayer& layer) { return static_cast<IntegerLookupBody&>(layer); }
 
 template <class Use>
@@ -150,7 +208,9 @@ IntegerLookup::IntegerLookup(IntegerLookupOptions options, Where where) {
   if (options.salt && options.oov_method != "farmhash")
     throw UserError(error_text(text("IntegerLookup: a salt with oov_method \"", options.oov_method, "\""), where,
                                "it is for {.oov_method = \"farmhash\"}"));
-  Layer::operator=(Layer(std::make_shared<IntegerLookupBody>(std::move(options), where)));
+  Layer::operator=(Layer(std::make_shared<IntegerLookupBody>(options, where)));
+  options.vocabulary = {};  // the layer knows it, also where it comes from a file or adapt()
+  note_recipe(*this, IntegerLookupRecipe{std::move(options)});
 }
 void IntegerLookup::adapt(const Tensor& data, Where where) const {
   IntegerLookupBody& own = integer_body(layer_body("adapt", where));

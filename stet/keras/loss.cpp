@@ -167,6 +167,20 @@ Tensor reduced(const SampleValues& given, const Tensor& sample_weight, Reduction
   return total / cast(maximum(values.size(), 1), total.dtype());
 }
 
+void loss_fields(Fields& f, std::string& name, Reduction& reduction, std::optional<DType>& dtype) {
+  f("name", name);
+  std::string kind;
+  for (const NamedReduction& one : named_reductions)
+    if (one.kind == reduction.kind()) kind = one.name;
+  const Json* given = f.reading() ? f.take("reduction") : nullptr;
+  if (given && given->is_null())  // one of Keras's names for it
+    kind = "none";
+  else
+    f("reduction", kind);
+  if (f.reading()) reduction = Reduction(kind, f.where());
+  f.besides("dtype", dtype, std::nullopt);
+}
+
 // --- bodies
 
 Reduction::Reduction(const char* name, Where where) {

@@ -43,7 +43,7 @@ struct LossOptions {
 };
 
 /// Subclass it to write a loss.
-class STET_API CustomLoss : public inside::Body {
+class STET_API CustomLoss : public inside::Body, public Recorded {
  public:
   CustomLoss() = default;
   explicit CustomLoss(LossOptions options) : options_(std::move(options)) {}

@@ -7,6 +7,7 @@
 
 #include "stet/base/error.h"
 #include "stet/core/call.h"
+#include "stet/keras/config.h"
 #include "stet/keras/losses_probabilistic.h"
 
 namespace stet::keras {
@@ -44,6 +45,29 @@ FromBody library_loss(const char* name, const Options& options, PerSample per_sa
   if constexpr (requires { options.from_logits; })
     takes = options.from_logits ? CustomLoss::Takes::logits : CustomLoss::Takes::probabilities;
   return {std::make_shared<LibraryLoss>(std::move(per_sample), std::move(common), takes)};
+}
+
+// --- recipes
+
+/// "name", "reduction", and the type, which Keras does not write.
+void loss_fields(Fields& f, std::string& name, Reduction& reduction, std::optional<DType>& dtype);
+
+/// A class of losses: `own` reads and writes what it has besides.
+template <class Self, Literal name, class Options = LossOptions, void (*own)(Fields&, Options&) = nullptr>
+struct LossRecipe {
+  static constexpr const char *module = "keras.losses", *class_name = name.text;
+  Options options = {};
+  void fields(Fields& f) {
+    loss_fields(f, options.name, options.reduction, options.dtype);
+    if constexpr (own != nullptr) own(f, options);
+  }
+  Loss make(Where where) const { return Self(options, where); }
+};
+/// Notes what a loss was made from, with the name that it has.
+template <class R, class Options>
+void note_loss(Loss& loss, Options options) {
+  options.name = loss.name();
+  note_recipe(loss, R{std::move(options)});
 }
 
 /// While it lives, a function of labels and predictions runs: both in one shape and in the type that is computed in

@@ -4,6 +4,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/config.h"
 #include "stet/keras/losses.h"
 
 namespace stet::keras {
@@ -55,6 +56,8 @@ Loss::Loss(const char* given, Where where) {
     for (std::string_view name : {one.name, one.class_name, one.short_name, one.short_capitals})
       if (!name.empty() && name == wanted) {
         body_ = one.made().body();
+        // As in Keras, what is given by name is written by name.
+        static_cast<CustomLoss&>(*body_).set_recipe(std::make_shared<NameRecipe>(given));
         return;
       }
     known += text(known.empty() ? "" : ", ", one.name);

@@ -26,7 +26,7 @@ class LossScaleBody : public LibraryOptimizer {
   }
 
   void apply(const std::vector<Tensor>& gradients, const std::vector<Variable>& variables, Where where) override {
-    Variable count = slot("step_counter", 0, i64);
+    Variable count = this->count();
     Tensor finite;
     std::vector<Tensor> unscaled;
     {
@@ -52,12 +52,37 @@ class LossScaleBody : public LibraryOptimizer {
         where);
   }
 
+  std::vector<Variable> slots_in_keras_order(const std::vector<Variable>&) const override { return {count(), scale()}; }
+
  private:
+  Variable count() const { return slot("step_counter", 0, i64); }
   Variable scale() const { return slot("dynamic_scale", options_.initial_scale, f32); }
 
   const Optimizer inner_;
   const LossScaleOptimizerOptions options_;
 };
+
+struct LossScaleRecipe {
+  static constexpr const char *module = "keras.optimizers", *class_name = "LossScaleOptimizer";
+  Optimizer inner = {};
+  LossScaleOptimizerOptions options = {};
+  void fields(Fields& f) {
+    constexpr const char* name = "inner_optimizer";
+    f("name", options.name);
+    f.required(name);
+    if (f.reading()) {
+      f.place().path.emplace_back(name);
+      inner = from_config<Optimizer>(*f.take(name), "optimizer", f.place());
+      f.place().path.pop_back();
+    } else {
+      f.put(name, to_config(inner.optimizer_body(name, f.where()).recipe(), text("its ", name), f.place()));
+    }
+    f("initial_scale", options.initial_scale);
+    f("dynamic_growth_steps", options.dynamic_growth_steps);
+  }
+  Optimizer make(Where where) const { return LossScaleOptimizer(inner, options, where); }
+};
+const Savable<LossScaleRecipe> savable_loss_scale;
 
 struct NamedOptimizer {
   std::string_view name;
@@ -96,6 +121,8 @@ LossScaleOptimizer::LossScaleOptimizer(Optimizer inner_optimizer, LossScaleOptim
                "it is more than 0", where);
   check_option(options.dynamic_growth_steps >= 1, "LossScaleOptimizer", "dynamic_growth_steps",
                static_cast<double>(options.dynamic_growth_steps), "it is 1 or more", where);
+  options.name = name();
+  note_recipe(*this, LossScaleRecipe{inner_optimizer, options});
 }
 
 Optimizer::Optimizer(const char* name, Where where) {

@@ -30,9 +30,24 @@ Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred, Where where
   return call.finished(maximum(other - of_label + 1, 0));
 }
 
-Hinge::Hinge(LossOptions options, Where) : Loss(library_loss("hinge", options, hinge)) {}
-SquaredHinge::SquaredHinge(LossOptions options, Where) : Loss(library_loss("squared_hinge", options, squared_hinge)) {}
+namespace {
+
+using HingeRecipe = LossRecipe<Hinge, "Hinge">;
+using SquaredHingeRecipe = LossRecipe<SquaredHinge, "SquaredHinge">;
+using CategoricalHingeRecipe = LossRecipe<CategoricalHinge, "CategoricalHinge">;
+const SavableAll<HingeRecipe, SquaredHingeRecipe, CategoricalHingeRecipe> savable_losses;
+
+}  // namespace
+
+Hinge::Hinge(LossOptions options, Where) : Loss(library_loss("hinge", options, hinge)) {
+  note_loss<HingeRecipe>(*this, options);
+}
+SquaredHinge::SquaredHinge(LossOptions options, Where) : Loss(library_loss("squared_hinge", options, squared_hinge)) {
+  note_loss<SquaredHingeRecipe>(*this, options);
+}
 CategoricalHinge::CategoricalHinge(LossOptions options, Where)
-    : Loss(library_loss("categorical_hinge", options, categorical_hinge)) {}
+    : Loss(library_loss("categorical_hinge", options, categorical_hinge)) {
+  note_loss<CategoricalHingeRecipe>(*this, options);
+}
 
 }  // namespace stet::keras::losses

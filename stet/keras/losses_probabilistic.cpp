@@ -147,11 +147,58 @@ PerSample with(Options options) {
 }
 }  // namespace
 
+namespace {
+
+void crossentropy_fields(Fields& f, CrossentropyOptions& options) {
+  f("from_logits", options.from_logits);
+  f("label_smoothing", options.label_smoothing);
+  f("axis", options.axis);
+}
+template <class Options>
+void focal_fields(Fields& f, Options& options) {
+  f("from_logits", options.from_logits);
+  f("label_smoothing", options.label_smoothing);
+  f("axis", options.axis);
+  if constexpr (requires { options.apply_class_balancing; }) f("apply_class_balancing", options.apply_class_balancing);
+  f("alpha", options.alpha);
+  f("gamma", options.gamma);
+}
+void sparse_fields(Fields& f, SparseCategoricalCrossentropyOptions& options) {
+  f("from_logits", options.from_logits);
+  f("ignore_class", options.ignore_class);
+  f.besides("axis", options.axis, -1);
+}
+void generalized_fields(Fields& f, CategoricalGeneralizedCrossEntropyOptions& options) { f("q", options.q); }
+
+using BinaryCrossentropyRecipe =
+    LossRecipe<BinaryCrossentropy, "BinaryCrossentropy", CrossentropyOptions, crossentropy_fields>;
+using BinaryFocalCrossentropyRecipe =
+    LossRecipe<BinaryFocalCrossentropy, "BinaryFocalCrossentropy", BinaryFocalCrossentropyOptions, focal_fields>;
+using CategoricalCrossentropyRecipe =
+    LossRecipe<CategoricalCrossentropy, "CategoricalCrossentropy", CrossentropyOptions, crossentropy_fields>;
+using CategoricalFocalCrossentropyRecipe = LossRecipe<CategoricalFocalCrossentropy, "CategoricalFocalCrossentropy",
+                                                      CategoricalFocalCrossentropyOptions, focal_fields>;
+using SparseCategoricalCrossentropyRecipe = LossRecipe<SparseCategoricalCrossentropy, "SparseCategoricalCrossentropy",
+                                                       SparseCategoricalCrossentropyOptions, sparse_fields>;
+using CategoricalGeneralizedCrossEntropyRecipe =
+    LossRecipe<CategoricalGeneralizedCrossEntropy, "CategoricalGeneralizedCrossEntropy",
+               CategoricalGeneralizedCrossEntropyOptions, generalized_fields>;
+using KLDivergenceRecipe = LossRecipe<KLDivergence, "KLDivergence">;
+using PoissonRecipe = LossRecipe<Poisson, "Poisson">;
+using CTCRecipe = LossRecipe<CTC, "CTC">;
+const SavableAll<BinaryCrossentropyRecipe, BinaryFocalCrossentropyRecipe, CategoricalCrossentropyRecipe,
+                 CategoricalFocalCrossentropyRecipe, SparseCategoricalCrossentropyRecipe,
+                 CategoricalGeneralizedCrossEntropyRecipe, KLDivergenceRecipe, PoissonRecipe, CTCRecipe>
+    savable_losses;
+
+}  // namespace
+
 BinaryCrossentropy::BinaryCrossentropy(CrossentropyOptions options, Where where)
     : Loss(library_loss("binary_crossentropy", options,
                         with<binary_crossentropy>(
                             CrossentropyFunctionOptions{options.from_logits, options.label_smoothing, options.axis}))) {
   require_smoothing("BinaryCrossentropy", options.label_smoothing, where);
+  note_loss<BinaryCrossentropyRecipe>(*this, options);
 }
 BinaryFocalCrossentropy::BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions options, Where where)
     : Loss(library_loss("binary_focal_crossentropy", options,
@@ -159,12 +206,14 @@ BinaryFocalCrossentropy::BinaryFocalCrossentropy(BinaryFocalCrossentropyOptions 
                             options.apply_class_balancing, options.alpha, options.gamma, options.from_logits,
                             options.label_smoothing, options.axis}))) {
   require_smoothing("BinaryFocalCrossentropy", options.label_smoothing, where);
+  note_loss<BinaryFocalCrossentropyRecipe>(*this, options);
 }
 CategoricalCrossentropy::CategoricalCrossentropy(CrossentropyOptions options, Where where)
     : Loss(library_loss("categorical_crossentropy", options,
                         with<categorical_crossentropy>(
                             CrossentropyFunctionOptions{options.from_logits, options.label_smoothing, options.axis}))) {
   require_smoothing("CategoricalCrossentropy", options.label_smoothing, where);
+  note_loss<CategoricalCrossentropyRecipe>(*this, options);
 }
 CategoricalFocalCrossentropy::CategoricalFocalCrossentropy(CategoricalFocalCrossentropyOptions options, Where where)
     : Loss(library_loss(
@@ -172,20 +221,28 @@ CategoricalFocalCrossentropy::CategoricalFocalCrossentropy(CategoricalFocalCross
           with<categorical_focal_crossentropy>(CategoricalFocalCrossentropyFunctionOptions{
               options.alpha, options.gamma, options.from_logits, options.label_smoothing, options.axis}))) {
   require_smoothing("CategoricalFocalCrossentropy", options.label_smoothing, where);
+  note_loss<CategoricalFocalCrossentropyRecipe>(*this, options);
 }
 SparseCategoricalCrossentropy::SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options, Where)
     : Loss(library_loss("sparse_categorical_crossentropy", options,
                         with<sparse_categorical_values>(SparseCrossentropyFunctionOptions{
-                            options.from_logits, options.ignore_class, options.axis}))) {}
+                            options.from_logits, options.ignore_class, options.axis}))) {
+  note_loss<SparseCategoricalCrossentropyRecipe>(*this, options);
+}
 CategoricalGeneralizedCrossEntropy::CategoricalGeneralizedCrossEntropy(
     CategoricalGeneralizedCrossEntropyOptions options, Where where)
     : Loss(library_loss("categorical_generalized_cross_entropy", options,
                         with<categorical_generalized_cross_entropy>(options.q))) {
   require_order("CategoricalGeneralizedCrossEntropy", options.q, where);
+  note_loss<CategoricalGeneralizedCrossEntropyRecipe>(*this, options);
 }
-KLDivergence::KLDivergence(LossOptions options, Where) : Loss(library_loss("kl_divergence", options, kl_divergence)) {}
-Poisson::Poisson(LossOptions options, Where) : Loss(library_loss("poisson", options, poisson)) {}
-CTC::CTC(LossOptions options, Where) : Loss(library_loss("ctc", options, ctc)) {}
+KLDivergence::KLDivergence(LossOptions options, Where) : Loss(library_loss("kl_divergence", options, kl_divergence)) {
+  note_loss<KLDivergenceRecipe>(*this, options);
+}
+Poisson::Poisson(LossOptions options, Where) : Loss(library_loss("poisson", options, poisson)) {
+  note_loss<PoissonRecipe>(*this, options);
+}
+CTC::CTC(LossOptions options, Where) : Loss(library_loss("ctc", options, ctc)) { note_loss<CTCRecipe>(*this, options); }
 
 }  // namespace losses
 }  // namespace stet::keras

@@ -39,21 +39,50 @@ Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta, Where whe
   return call.finished_mean(stet::huber(call.labels, call.predictions, {.delta = delta}));
 }
 
+// --- classes
+
+namespace {
+
+void huber_fields(Fields& f, HuberOptions& options) { f.besides("delta", options.delta, 1); }
+
+using MeanSquaredErrorRecipe = LossRecipe<MeanSquaredError, "MeanSquaredError">;
+using MeanAbsoluteErrorRecipe = LossRecipe<MeanAbsoluteError, "MeanAbsoluteError">;
+using MeanAbsolutePercentageErrorRecipe = LossRecipe<MeanAbsolutePercentageError, "MeanAbsolutePercentageError">;
+using MeanSquaredLogarithmicErrorRecipe = LossRecipe<MeanSquaredLogarithmicError, "MeanSquaredLogarithmicError">;
+using LogCoshRecipe = LossRecipe<LogCosh, "LogCosh">;
+using HuberRecipe = LossRecipe<Huber, "Huber", HuberOptions, huber_fields>;
+const SavableAll<MeanSquaredErrorRecipe, MeanAbsoluteErrorRecipe, MeanAbsolutePercentageErrorRecipe,
+                 MeanSquaredLogarithmicErrorRecipe, LogCoshRecipe, HuberRecipe>
+    savable_losses;
+
+}  // namespace
+
 MeanSquaredError::MeanSquaredError(LossOptions options, Where)
-    : Loss(library_loss("mean_squared_error", options, mean_squared_error)) {}
+    : Loss(library_loss("mean_squared_error", options, mean_squared_error)) {
+  note_loss<MeanSquaredErrorRecipe>(*this, options);
+}
 MeanAbsoluteError::MeanAbsoluteError(LossOptions options, Where)
-    : Loss(library_loss("mean_absolute_error", options, mean_absolute_error)) {}
+    : Loss(library_loss("mean_absolute_error", options, mean_absolute_error)) {
+  note_loss<MeanAbsoluteErrorRecipe>(*this, options);
+}
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(LossOptions options, Where)
-    : Loss(library_loss("mean_absolute_percentage_error", options, mean_absolute_percentage_error)) {}
+    : Loss(library_loss("mean_absolute_percentage_error", options, mean_absolute_percentage_error)) {
+  note_loss<MeanAbsolutePercentageErrorRecipe>(*this, options);
+}
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(LossOptions options, Where)
-    : Loss(library_loss("mean_squared_logarithmic_error", options, mean_squared_logarithmic_error)) {}
-LogCosh::LogCosh(LossOptions options, Where) : Loss(library_loss("log_cosh", options, log_cosh)) {}
+    : Loss(library_loss("mean_squared_logarithmic_error", options, mean_squared_logarithmic_error)) {
+  note_loss<MeanSquaredLogarithmicErrorRecipe>(*this, options);
+}
+LogCosh::LogCosh(LossOptions options, Where) : Loss(library_loss("log_cosh", options, log_cosh)) {
+  note_loss<LogCoshRecipe>(*this, options);
+}
 Huber::Huber(HuberOptions options, Where where)
     : Loss(library_loss("huber_loss", options,
                         [delta = options.delta](const Tensor& y_true, const Tensor& y_pred, Where line) {
                           return huber(y_true, y_pred, delta, line);
                         })) {
   require_option(options.delta > 0, "Huber", "delta", options.delta, "positive", where);
+  note_loss<HuberRecipe>(*this, options);
 }
 
 }  // namespace stet::keras::losses

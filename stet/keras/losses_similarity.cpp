@@ -88,20 +88,57 @@ Tensor circle(const Tensor& y_true, const Tensor& y_pred, const CircleFunctionOp
   return circle_values(y_true, y_pred, options, where).values;
 }
 
+namespace {
+
+void cosine_fields(Fields& f, CosineSimilarityOptions& options) { f.besides("axis", options.axis, -1); }
+/// One axis may stand there as a number.
+void axes_field(Fields& f, std::vector<int>& axes) {
+  const Json* given = f.reading() ? f.take("axis") : nullptr;
+  if (given && given->if_integer())
+    f("axis", axes.emplace_back());
+  else
+    f.or_null("axis", axes);
+}
+void dice_fields(Fields& f, DiceOptions& options) { axes_field(f, options.axis); }
+void tversky_fields(Fields& f, TverskyOptions& options) {
+  f("alpha", options.alpha);
+  f("beta", options.beta);
+  axes_field(f, options.axis);
+}
+void circle_fields(Fields& f, CircleOptions& options) {
+  f("gamma", options.gamma);
+  f("margin", options.margin);
+  f("remove_diagonal", options.remove_diagonal);
+}
+
+using CosineSimilarityRecipe = LossRecipe<CosineSimilarity, "CosineSimilarity", CosineSimilarityOptions, cosine_fields>;
+using DiceRecipe = LossRecipe<Dice, "Dice", DiceOptions, dice_fields>;
+using TverskyRecipe = LossRecipe<Tversky, "Tversky", TverskyOptions, tversky_fields>;
+using CircleRecipe = LossRecipe<Circle, "Circle", CircleOptions, circle_fields>;
+const SavableAll<CosineSimilarityRecipe, DiceRecipe, TverskyRecipe, CircleRecipe> savable_losses;
+
+}  // namespace
+
 CosineSimilarity::CosineSimilarity(CosineSimilarityOptions options, Where)
     : Loss(library_loss("cosine_similarity", options,
                         [axis = options.axis](const Tensor& y_true, const Tensor& y_pred, Where line) {
                           return cosine_similarity(y_true, y_pred, axis, line);
-                        })) {}
+                        })) {
+  note_loss<CosineSimilarityRecipe>(*this, options);
+}
 Dice::Dice(DiceOptions options, Where)
     : Loss(library_loss("dice", options, [axis = options.axis](const Tensor& y_true, const Tensor& y_pred, Where line) {
         return dice(y_true, y_pred, axis, line);
-      })) {}
+      })) {
+  note_loss<DiceRecipe>(*this, options);
+}
 Tversky::Tversky(TverskyOptions options, Where)
     : Loss(library_loss(
           "tversky", options,
           [of = TverskyFunctionOptions{options.alpha, options.beta, options.axis}](
-              const Tensor& y_true, const Tensor& y_pred, Where line) { return tversky(y_true, y_pred, of, line); })) {}
+              const Tensor& y_true, const Tensor& y_pred, Where line) { return tversky(y_true, y_pred, of, line); })) {
+  note_loss<TverskyRecipe>(*this, options);
+}
 Circle::Circle(CircleOptions options, Where)
     : Loss(library_loss("circle", options,
                         [of = CircleFunctionOptions{.remove_diagonal = options.remove_diagonal,
@@ -109,6 +146,8 @@ Circle::Circle(CircleOptions options, Where)
                                                     .margin = options.margin}](const Tensor& y_true,
                                                                                const Tensor& y_pred, Where line) {
                           return circle_values(y_true, y_pred, of, line);
-                        })) {}
+                        })) {
+  note_loss<CircleRecipe>(*this, options);
+}
 
 }  // namespace stet::keras::losses

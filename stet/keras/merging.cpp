@@ -5,6 +5,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/library_layer.h"
 
@@ -141,17 +142,49 @@ Tensor batch_dot(Tensor a, Tensor b, int axis, int other) {
   return reshape(matmul(left, right), sizes);
 }
 
+struct ConcatenateRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Concatenate";
+  int axis = -1;
+  MergeOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("axis", axis);
+  }
+  Layer make(Where where) const { return Concatenate(axis, options, where); }
+};
+struct DotRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Dot";
+  Axes axes = -1;
+  DotOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("axes");
+    axes_field(f, "axes", axes);
+    f("normalize", options.normalize);
+  }
+  Layer make(Where where) const { return Dot(axes, options, where); }
+};
+const Savable<ConcatenateRecipe> savable_concatenate;
+const Savable<DotRecipe> savable_dot;
+
 }  // namespace
 
-Add::Add(MergeOptions options) : Layer(merging("Add", added, std::move(options))) {}
-Subtract::Subtract(MergeOptions options) : Layer(merging("Subtract", subtracted, std::move(options), 2)) {}
-Multiply::Multiply(MergeOptions options) : Layer(merging("Multiply", multiplied, std::move(options))) {}
-Average::Average(MergeOptions options) : Layer(merging("Average", averaged, std::move(options))) {}
-Maximum::Maximum(MergeOptions options) : Layer(merging("Maximum", extreme<maximum>, std::move(options))) {}
-Minimum::Minimum(MergeOptions options) : Layer(merging("Minimum", extreme<minimum>, std::move(options))) {}
-Concatenate::Concatenate(int axis, MergeOptions options, Where where) : Layer(concatenation(axis, std::move(options))) {
+#define STET_MERGING(Name, merge, exactly)                                            \
+  Name::Name(MergeOptions options) : Layer(merging(#Name, merge, options, exactly)) { \
+    note_recipe(*this, PlainRecipe<Name, #Name, MergeOptions>{std::move(options)});   \
+  }                                                                                   \
+  const Savable<PlainRecipe<Name, #Name, MergeOptions>> savable_##Name;
+STET_MERGING(Add, added, 0)
+STET_MERGING(Subtract, subtracted, 2)
+STET_MERGING(Multiply, multiplied, 0)
+STET_MERGING(Average, averaged, 0)
+STET_MERGING(Maximum, extreme<maximum>, 0)
+STET_MERGING(Minimum, extreme<minimum>, 0)
+#undef STET_MERGING
+Concatenate::Concatenate(int axis, MergeOptions options, Where where) : Layer(concatenation(axis, options)) {
   if (axis == 0)
     throw UserError(error_text("Concatenate: axis 0 is the batch", where, "give one from 1 on, or from the end: -1"));
+  note_recipe(*this, ConcatenateRecipe{axis, std::move(options)});
 }
 
 Dot::Dot(Axes axes, DotOptions options, Where where) {
@@ -182,12 +215,13 @@ Dot::Dot(Axes axes, DotOptions options, Where where) {
                      normalize ? l2_normalize(inputs[1], at[1], tiny) : inputs[1], at[0], at[1]);
   };
   Layer::operator=(plain_layer({.class_name = "Dot",
-                                .name = std::move(options.name),
+                                .name = options.name,
                                 .takes = {.least = 2, .layout = "[batch, …, values]", .inputs = 0},
                                 .call_many = call,
                                 .supports_masking = true,
                                 .compute_mask = [](const Tensors&, const Tensors&) { return Tensors{}; },
                                 .policy = options.dtype}));
+  note_recipe(*this, DotRecipe{axes, options});
 }
 
 }  // namespace stet::keras

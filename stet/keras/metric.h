@@ -23,7 +23,7 @@
 namespace stet::keras {
 
 /// Subclass it to write a metric. What it gathers lives in Variables, so that updates are part of traced steps.
-class STET_API CustomMetric : public inside::Body {
+class STET_API CustomMetric : public inside::Body, public Recorded {
  public:
   explicit CustomMetric(std::string name);
   CustomMetric(CustomMetric&&) noexcept;

@@ -52,6 +52,35 @@ FromBody library_metric(const char* class_name, const char* own_name, const Opti
                                  std::forward<A>(arguments)...)};
 }
 
+// --- recipes
+
+/// "name" and "dtype", of which Keras writes what it computes in.
+template <class Options>
+void metric_fields(Fields& f, Options& options, DType own_type = DType::f32) {
+  f("name", options.name);
+  std::optional<DType> dtype = f.reading() ? options.dtype : options.dtype.value_or(own_type);
+  f("dtype", dtype);
+  options.dtype = dtype;
+}
+
+/// A class of metrics: `own` reads and writes what it has besides.
+template <class Self, Literal name, class Options = MetricOptions, void (*own)(Fields&, Options&) = nullptr>
+struct MetricRecipe {
+  static constexpr const char *module = "keras.metrics", *class_name = name.text;
+  Options options = {};
+  void fields(Fields& f) {
+    metric_fields(f, options);
+    if constexpr (own != nullptr) own(f, options);
+  }
+  Metric make(Where where) const { return Self(options, where); }
+};
+/// Notes what a metric was made from, with the name that it has.
+template <class R, class Options>
+void note_metric(Metric& metric, Options options) {
+  options.name = metric.name();
+  note_recipe(metric, R{std::move(options)});
+}
+
 /// total / count of values, which may have weights: means over the samples of the means over their other axes.
 class MeanBody : public LibraryMetric {
  public:

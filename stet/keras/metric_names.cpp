@@ -6,6 +6,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/keras/columns.h"
+#include "stet/keras/config.h"
 #include "stet/keras/metric_bodies.h"
 #include "stet/keras/metrics.h"
 
@@ -134,6 +135,8 @@ Metric::Metric(const char* given, CallLine line) {
         throw UserError(error_text(text("metric '", wanted, "' takes arguments"), where,
                                    text("make it: keras::metrics::", one.class_name, "(…)")));
       body_ = one.made(given).body();
+      // As in Keras, what is given by name is written by name: what "accuracy" is, shapes will say.
+      static_cast<CustomMetric&>(*body_).set_recipe(std::make_shared<NameRecipe>(given));
       return;
     }
     if (!one.made) continue;

@@ -56,26 +56,59 @@ Tensor sparse_top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_p
   return cast(any(logical_and(matches, arange(call.predictions.dim(-1)) < options.k), -1), f32);
 }
 
+// --- classes
+
+namespace {
+
+void binary_fields(Fields& f, BinaryAccuracyOptions& options) { f("threshold", options.threshold); }
+void top_k_fields(Fields& f, TopKCategoricalAccuracyOptions& options) { f("k", options.k); }
+void sparse_top_k_fields(Fields& f, SparseTopKCategoricalAccuracyOptions& options) {
+  f("k", options.k);
+  f.besides("from_sorted_ids", options.from_sorted_ids, false);
+}
+
+using AccuracyRecipe = MetricRecipe<Accuracy, "Accuracy">;
+using BinaryAccuracyRecipe = MetricRecipe<BinaryAccuracy, "BinaryAccuracy", BinaryAccuracyOptions, binary_fields>;
+using CategoricalAccuracyRecipe = MetricRecipe<CategoricalAccuracy, "CategoricalAccuracy">;
+using SparseCategoricalAccuracyRecipe = MetricRecipe<SparseCategoricalAccuracy, "SparseCategoricalAccuracy">;
+using TopKCategoricalAccuracyRecipe =
+    MetricRecipe<TopKCategoricalAccuracy, "TopKCategoricalAccuracy", TopKCategoricalAccuracyOptions, top_k_fields>;
+using SparseTopKCategoricalAccuracyRecipe = MetricRecipe<SparseTopKCategoricalAccuracy, "SparseTopKCategoricalAccuracy",
+                                                         SparseTopKCategoricalAccuracyOptions, sparse_top_k_fields>;
+const SavableAll<AccuracyRecipe, BinaryAccuracyRecipe, CategoricalAccuracyRecipe, SparseCategoricalAccuracyRecipe,
+                 TopKCategoricalAccuracyRecipe, SparseTopKCategoricalAccuracyRecipe>
+    savable_metrics;
+
+}  // namespace
+
 Accuracy::Accuracy(MetricOptions options, Where)
-    : Metric(library_metric<MeanOfBody>("Accuracy", "accuracy", options, accuracy)) {}
+    : Metric(library_metric<MeanOfBody>("Accuracy", "accuracy", options, accuracy)) {
+  note_metric<AccuracyRecipe>(*this, options);
+}
 BinaryAccuracy::BinaryAccuracy(BinaryAccuracyOptions options, Where)
     : Metric(library_metric<MeanOfBody>(
           "BinaryAccuracy", "binary_accuracy", options,
           [threshold = options.threshold](const Tensor& y_true, const Tensor& y_pred, Where line) {
             return binary_accuracy(y_true, y_pred, threshold, line);
-          })) {}
+          })) {
+  note_metric<BinaryAccuracyRecipe>(*this, options);
+}
 CategoricalAccuracy::CategoricalAccuracy(MetricOptions options, Where)
     : Metric(library_metric<MeanOfBody>("CategoricalAccuracy", "categorical_accuracy", options, categorical_accuracy)) {
+  note_metric<CategoricalAccuracyRecipe>(*this, options);
 }
 SparseCategoricalAccuracy::SparseCategoricalAccuracy(MetricOptions options, Where)
     : Metric(library_metric<MeanOfBody>("SparseCategoricalAccuracy", "sparse_categorical_accuracy", options,
-                                        sparse_categorical_accuracy)) {}
+                                        sparse_categorical_accuracy)) {
+  note_metric<SparseCategoricalAccuracyRecipe>(*this, options);
+}
 TopKCategoricalAccuracy::TopKCategoricalAccuracy(TopKCategoricalAccuracyOptions options, Where where)
     : Metric(library_metric<MeanOfBody>("TopKCategoricalAccuracy", "top_k_categorical_accuracy", options,
                                         [k = options.k](const Tensor& y_true, const Tensor& y_pred, Where line) {
                                           return top_k_categorical_accuracy(y_true, y_pred, k, line);
                                         })) {
   require_some("TopKCategoricalAccuracy", options.k, where);
+  note_metric<TopKCategoricalAccuracyRecipe>(*this, options);
 }
 SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(SparseTopKCategoricalAccuracyOptions options, Where where)
     : Metric(library_metric<MeanOfBody>("SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy", options,
@@ -84,6 +117,7 @@ SparseTopKCategoricalAccuracy::SparseTopKCategoricalAccuracy(SparseTopKCategoric
                                           return sparse_top_k_categorical_accuracy(y_true, y_pred, of, line);
                                         })) {
   require_some("SparseTopKCategoricalAccuracy", options.k, where);
+  note_metric<SparseTopKCategoricalAccuracyRecipe>(*this, options);
 }
 
 }  // namespace stet::keras::metrics

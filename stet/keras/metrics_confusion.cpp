@@ -211,31 +211,140 @@ FromBody area(const metrics::AUCOptions& options, Where where) {
 
 namespace metrics {
 
+namespace {
+
+/// State has a number for every threshold, and with labels for every label, and is made at once.
+constexpr std::int64_t most_thresholds = 1'000'000, most_state = 1 << 24;
+
+/// A number, a list, or null.
+void thresholds_field(Fields& f, Thresholds& thresholds) {
+  if (!f.reading() && thresholds.values.size() == 1) return f.put("thresholds", thresholds.values[0]);
+  const Json* given = f.reading() ? f.take("thresholds") : nullptr;
+  if (given && (given->if_real() || given->if_integer()))
+    f("thresholds", thresholds.values.emplace_back());
+  else
+    f.or_null("thresholds", thresholds.values);
+}
+void count_fields(Fields& f, CountOptions& options) { thresholds_field(f, options.thresholds); }
+void precision_fields(Fields& f, PrecisionOptions& options) {
+  thresholds_field(f, options.thresholds);
+  f("top_k", options.top_k);
+  f("class_id", options.class_id);
+}
+
+/// A list, or as Keras writes arrays.
+void label_weights_field(Fields& f, std::vector<double>& weights) {
+  const Json* given = f.reading() ? f.take("label_weights") : nullptr;
+  if (!given || !given->if_object()) return f.or_null("label_weights", weights);
+  Tensor array;
+  f("label_weights", array);
+  if (array.rank() != 1) f.wrong("label_weights", *given, "a list of numbers");
+  weights = array.to_vector<double>(f.where());
+}
+void auc_fields(Fields& f, AUCOptions& options) {
+  // Keras counts the two that are added.
+  std::int64_t thresholds = options.num_thresholds;
+  if (!options.thresholds.empty()) thresholds = static_cast<std::int64_t>(options.thresholds.size()) + 2;
+  f("num_thresholds", thresholds);
+  f.at_most("num_thresholds", thresholds, most_thresholds);
+  options.num_thresholds = thresholds;
+  f("curve", options.curve);
+  f("summation_method", options.summation_method);
+  f("multi_label", options.multi_label);
+  std::optional<std::int64_t> labels;
+  if (options.num_labels != 0) labels = options.num_labels;
+  f("num_labels", labels);
+  options.num_labels = labels.value_or(0);
+  f.at_most("num_labels", options.num_labels, most_state / std::max<std::int64_t>(thresholds, 1));
+  label_weights_field(f, options.label_weights);
+  f("from_logits", options.from_logits);
+  f.besides("thresholds", options.thresholds, {});
+}
+
+/// The best of one where the other, called `least`, is at least the number given.
+template <class Self, Literal name, Literal least>
+struct AtRecipe {
+  static constexpr const char *module = "keras.metrics", *class_name = name.text;
+  double at_least = 0;
+  AtOptions options = {};
+  void fields(Fields& f) {
+    metric_fields(f, options);
+    f("class_id", options.class_id);
+    f("num_thresholds", options.num_thresholds);
+    f.at_most("num_thresholds", options.num_thresholds, most_thresholds);
+    f.required(least.text, at_least);
+  }
+  Metric make(Where where) const { return Self(at_least, options, where); }
+};
+template <class R>
+void note_at(Metric& metric, double least, AtOptions options) {
+  options.name = metric.name();
+  note_recipe(metric, R{least, std::move(options)});
+}
+
+using TruePositivesRecipe = MetricRecipe<TruePositives, "TruePositives", CountOptions, count_fields>;
+using TrueNegativesRecipe = MetricRecipe<TrueNegatives, "TrueNegatives", CountOptions, count_fields>;
+using FalsePositivesRecipe = MetricRecipe<FalsePositives, "FalsePositives", CountOptions, count_fields>;
+using FalseNegativesRecipe = MetricRecipe<FalseNegatives, "FalseNegatives", CountOptions, count_fields>;
+using PrecisionRecipe = MetricRecipe<Precision, "Precision", PrecisionOptions, precision_fields>;
+using RecallRecipe = MetricRecipe<Recall, "Recall", PrecisionOptions, precision_fields>;
+using SensitivityAtSpecificityRecipe = AtRecipe<SensitivityAtSpecificity, "SensitivityAtSpecificity", "specificity">;
+using SpecificityAtSensitivityRecipe = AtRecipe<SpecificityAtSensitivity, "SpecificityAtSensitivity", "sensitivity">;
+using PrecisionAtRecallRecipe = AtRecipe<PrecisionAtRecall, "PrecisionAtRecall", "recall">;
+using RecallAtPrecisionRecipe = AtRecipe<RecallAtPrecision, "RecallAtPrecision", "precision">;
+using AUCRecipe = MetricRecipe<AUC, "AUC", AUCOptions, auc_fields>;
+const SavableAll<TruePositivesRecipe, TrueNegativesRecipe, FalsePositivesRecipe, FalseNegativesRecipe, PrecisionRecipe,
+                 RecallRecipe, SensitivityAtSpecificityRecipe, SpecificityAtSensitivityRecipe, PrecisionAtRecallRecipe,
+                 RecallAtPrecisionRecipe, AUCRecipe>
+    savable_metrics;
+
+}  // namespace
+
 TruePositives::TruePositives(CountOptions options, Where where)
     : Metric(
-          count_of_kind("TruePositives", options, &ConfusionOptions::true_positives, &Counts::true_positives, where)) {}
+          count_of_kind("TruePositives", options, &ConfusionOptions::true_positives, &Counts::true_positives, where)) {
+  note_metric<TruePositivesRecipe>(*this, options);
+}
 TrueNegatives::TrueNegatives(CountOptions options, Where where)
     : Metric(
-          count_of_kind("TrueNegatives", options, &ConfusionOptions::true_negatives, &Counts::true_negatives, where)) {}
+          count_of_kind("TrueNegatives", options, &ConfusionOptions::true_negatives, &Counts::true_negatives, where)) {
+  note_metric<TrueNegativesRecipe>(*this, options);
+}
 FalsePositives::FalsePositives(CountOptions options, Where where)
     : Metric(count_of_kind("FalsePositives", options, &ConfusionOptions::false_positives, &Counts::false_positives,
-                           where)) {}
+                           where)) {
+  note_metric<FalsePositivesRecipe>(*this, options);
+}
 FalseNegatives::FalseNegatives(CountOptions options, Where where)
     : Metric(count_of_kind("FalseNegatives", options, &ConfusionOptions::false_negatives, &Counts::false_negatives,
-                           where)) {}
+                           where)) {
+  note_metric<FalseNegativesRecipe>(*this, options);
+}
 Precision::Precision(PrecisionOptions options, Where where)
-    : Metric(share("Precision", options, &ConfusionOptions::false_positives, precision, where)) {}
+    : Metric(share("Precision", options, &ConfusionOptions::false_positives, precision, where)) {
+  note_metric<PrecisionRecipe>(*this, options);
+}
 Recall::Recall(PrecisionOptions options, Where where)
-    : Metric(share("Recall", options, &ConfusionOptions::false_negatives, recall, where)) {}
+    : Metric(share("Recall", options, &ConfusionOptions::false_negatives, recall, where)) {
+  note_metric<RecallRecipe>(*this, options);
+}
 SensitivityAtSpecificity::SensitivityAtSpecificity(double least, AtOptions options, Where where)
-    : Metric(best_at("SensitivityAtSpecificity", "specificity", least, options, specificity, recall, where)) {}
+    : Metric(best_at("SensitivityAtSpecificity", "specificity", least, options, specificity, recall, where)) {
+  note_at<SensitivityAtSpecificityRecipe>(*this, least, options);
+}
 SpecificityAtSensitivity::SpecificityAtSensitivity(double least, AtOptions options, Where where)
-    : Metric(best_at("SpecificityAtSensitivity", "sensitivity", least, options, recall, specificity, where)) {}
+    : Metric(best_at("SpecificityAtSensitivity", "sensitivity", least, options, recall, specificity, where)) {
+  note_at<SpecificityAtSensitivityRecipe>(*this, least, options);
+}
 PrecisionAtRecall::PrecisionAtRecall(double least, AtOptions options, Where where)
-    : Metric(best_at("PrecisionAtRecall", "recall", least, options, recall, precision, where)) {}
+    : Metric(best_at("PrecisionAtRecall", "recall", least, options, recall, precision, where)) {
+  note_at<PrecisionAtRecallRecipe>(*this, least, options);
+}
 RecallAtPrecision::RecallAtPrecision(double least, AtOptions options, Where where)
-    : Metric(best_at("RecallAtPrecision", "precision", least, options, precision, recall, where)) {}
-AUC::AUC(AUCOptions options, Where where) : Metric(area(options, where)) {}
+    : Metric(best_at("RecallAtPrecision", "precision", least, options, precision, recall, where)) {
+  note_at<RecallAtPrecisionRecipe>(*this, least, options);
+}
+AUC::AUC(AUCOptions options, Where where) : Metric(area(options, where)) { note_metric<AUCRecipe>(*this, options); }
 
 }  // namespace metrics
 }  // namespace stet::keras

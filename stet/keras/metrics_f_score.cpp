@@ -71,14 +71,33 @@ void check_options(const char* owner, const std::string& average, double beta, s
 
 namespace metrics {
 
+namespace {
+
+void f_beta_fields(Fields& f, FBetaScoreOptions& options) {
+  f.or_null("average", options.average, "none");
+  f("beta", options.beta);
+  f("threshold", options.threshold);
+}
+void f1_fields(Fields& f, F1ScoreOptions& options) {
+  f.or_null("average", options.average, "none");
+  f("threshold", options.threshold);
+}
+using FBetaScoreRecipe = MetricRecipe<FBetaScore, "FBetaScore", FBetaScoreOptions, f_beta_fields>;
+using F1ScoreRecipe = MetricRecipe<F1Score, "F1Score", F1ScoreOptions, f1_fields>;
+const SavableAll<FBetaScoreRecipe, F1ScoreRecipe> savable_metrics;
+
+}  // namespace
+
 FBetaScore::FBetaScore(FBetaScoreOptions options, Where where)
     : Metric(library_metric<FBetaScoreBody>("FBetaScore", "fbeta_score", options, options.average, options.beta,
                                             options.threshold)) {
   check_options("FBetaScore", options.average, options.beta, options.threshold, where);
+  note_metric<FBetaScoreRecipe>(*this, options);
 }
 F1Score::F1Score(F1ScoreOptions options, Where where)
     : Metric(library_metric<FBetaScoreBody>("F1Score", "f1_score", options, options.average, 1.0, options.threshold)) {
   check_options("F1Score", options.average, 1, options.threshold, where);
+  note_metric<F1ScoreRecipe>(*this, options);
 }
 
 }  // namespace metrics

@@ -12,6 +12,8 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
+constexpr DType own_type = DType::i64;  // of counts
+
 struct IoUForm {
   std::int64_t num_classes = 2;
   Ids target_class_ids = {};
@@ -89,7 +91,7 @@ FromBody iou(const char* owner, const Options& options, IoUForm form, Where wher
     if (id < 0 || id >= form.num_classes)
       throw UserError(error_text(text(owner, ": target class ", id, " of ", form.num_classes, " classes"), where,
                                  "classes are numbered from 0"));
-  return {std::make_shared<IoUBody>(owner, numbered_name(options.name, owner), options.dtype.value_or(DType::i64),
+  return {std::make_shared<IoUBody>(owner, numbered_name(options.name, owner), options.dtype.value_or(own_type),
                                     std::move(form))};
 }
 Ids all_of(std::int64_t count) {
@@ -109,17 +111,100 @@ IoUForm form_of(std::int64_t classes, Ids targets, const metrics::OneHotIoUOptio
 
 namespace metrics {
 
+namespace {
+
+/// The table of counts has so many rows and columns, and is made at once.
+constexpr std::int64_t most_classes = 4096;
+
+void classes_field(Fields& f, std::int64_t& num_classes) {
+  f.required("num_classes", num_classes);
+  f.at_most("num_classes", num_classes, most_classes);
+}
+void form_fields(Fields& f, IoUOptions& options) {
+  f("ignore_class", options.ignore_class);
+  f("sparse_y_true", options.sparse_y_true);
+  f("sparse_y_pred", options.sparse_y_pred);
+  f("axis", options.axis);
+}
+void form_fields(Fields& f, OneHotIoUOptions& options) {
+  f("ignore_class", options.ignore_class);
+  f("sparse_y_pred", options.sparse_y_pred);
+  f("axis", options.axis);
+}
+
+/// Of some of the classes.
+template <class Self, Literal name, class Options>
+struct SomeClassesRecipe {
+  static constexpr const char *module = "keras.metrics", *class_name = name.text;
+  std::int64_t num_classes = 0;
+  Ids target_class_ids = {};
+  Options options = {};
+  void fields(Fields& f) {
+    metric_fields(f, options, own_type);
+    classes_field(f, num_classes);
+    f("target_class_ids", target_class_ids);
+    form_fields(f, options);
+  }
+  Metric make(Where where) const { return Self(num_classes, target_class_ids, options, where); }
+};
+/// Of all classes.
+template <class Self, Literal name, class Options>
+struct AllClassesRecipe {
+  static constexpr const char *module = "keras.metrics", *class_name = name.text;
+  std::int64_t num_classes = 0;
+  Options options = {};
+  void fields(Fields& f) {
+    metric_fields(f, options, own_type);
+    classes_field(f, num_classes);
+    form_fields(f, options);
+  }
+  Metric make(Where where) const { return Self(num_classes, options, where); }
+};
+struct BinaryIoURecipe {
+  static constexpr const char *module = "keras.metrics", *class_name = "BinaryIoU";
+  BinaryIoUOptions options = {};
+  void fields(Fields& f) {
+    metric_fields(f, options, own_type);
+    f("target_class_ids", options.target_class_ids);
+    f("threshold", options.threshold);
+  }
+  Metric make(Where where) const { return BinaryIoU(options, where); }
+};
+using IoURecipe = SomeClassesRecipe<IoU, "IoU", IoUOptions>;
+using OneHotIoURecipe = SomeClassesRecipe<OneHotIoU, "OneHotIoU", OneHotIoUOptions>;
+using MeanIoURecipe = AllClassesRecipe<MeanIoU, "MeanIoU", IoUOptions>;
+using OneHotMeanIoURecipe = AllClassesRecipe<OneHotMeanIoU, "OneHotMeanIoU", OneHotIoUOptions>;
+const SavableAll<IoURecipe, OneHotIoURecipe, MeanIoURecipe, OneHotMeanIoURecipe, BinaryIoURecipe> savable_metrics;
+
+template <class Options>
+Options with_name(Options options, const Metric& metric) {
+  options.name = metric.name();
+  return options;
+}
+
+}  // namespace
+
 IoU::IoU(std::int64_t num_classes, Ids target_class_ids, IoUOptions options, Where where)
-    : Metric(iou("IoU", options, form_of(num_classes, std::move(target_class_ids), options), where)) {}
+    : Metric(iou("IoU", options, form_of(num_classes, target_class_ids, options), where)) {
+  note_recipe(*this, IoURecipe{num_classes, target_class_ids, with_name(options, *this)});
+}
 BinaryIoU::BinaryIoU(BinaryIoUOptions options, Where where)
     : Metric(iou("BinaryIoU", options, {.target_class_ids = options.target_class_ids, .threshold = options.threshold},
-                 where)) {}
+                 where)) {
+  note_metric<BinaryIoURecipe>(*this, options);
+}
 MeanIoU::MeanIoU(std::int64_t num_classes, IoUOptions options, Where where)
-    : Metric(iou("MeanIoU", options, form_of(num_classes, all_of(num_classes), options), where)) {}
+    : Metric(iou("MeanIoU", options, form_of(num_classes, all_of(num_classes), options), where)) {
+  note_recipe(*this, MeanIoURecipe{num_classes, with_name(options, *this)});
+}
 OneHotIoU::OneHotIoU(std::int64_t num_classes, Ids target_class_ids, OneHotIoUOptions options, Where where)
-    : Metric(iou("OneHotIoU", options, form_of(num_classes, std::move(target_class_ids), options), where)) {}
+    : Metric(iou("OneHotIoU", options, form_of(num_classes, target_class_ids, options), where)) {
+  note_recipe(*this, OneHotIoURecipe{num_classes, target_class_ids, with_name(options, *this)});
+}
 OneHotMeanIoU::OneHotMeanIoU(std::int64_t num_classes, OneHotIoUOptions options, Where where)
-    : Metric(iou("OneHotMeanIoU", options, form_of(num_classes, all_of(num_classes), options), where)) {}
+    : Metric(iou("OneHotMeanIoU", options, form_of(num_classes, all_of(num_classes), options), where)) {
+  note_recipe(*this, OneHotMeanIoURecipe{num_classes, with_name(options, *this)});
+}
 
 }  // namespace metrics
 }  // namespace stet::keras

@@ -71,8 +71,20 @@ Tensor MeanBody::result_at(Where where) {
 
 namespace metrics {
 
-Mean::Mean(MetricOptions options, Where) : Metric(library_metric<MeanBody>("Mean", "mean", options)) {}
-Sum::Sum(MetricOptions options, Where) : Metric(library_metric<SumBody>("Sum", "sum", options)) {}
+namespace {
+
+using MeanRecipe = MetricRecipe<Mean, "Mean">;
+using SumRecipe = MetricRecipe<Sum, "Sum">;
+const SavableAll<MeanRecipe, SumRecipe> savable_metrics;
+
+}  // namespace
+
+Mean::Mean(MetricOptions options, Where) : Metric(library_metric<MeanBody>("Mean", "mean", options)) {
+  note_metric<MeanRecipe>(*this, options);
+}
+Sum::Sum(MetricOptions options, Where) : Metric(library_metric<SumBody>("Sum", "sum", options)) {
+  note_metric<SumRecipe>(*this, options);
+}
 MeanMetricWrapper::MeanMetricWrapper(Function fn, MetricOptions options)
     : Metric(library_metric<MeanOfBody>("MeanMetricWrapper", "mean_metric_wrapper", options,
                                         [f = std::move(fn)](const Tensor& y_true, const Tensor& y_pred, Where where) {

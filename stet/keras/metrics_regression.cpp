@@ -103,29 +103,76 @@ Tensor concordance_correlation(const Tensor& y_true, const Tensor& y_pred, int a
   return call.finished(mean(2 * covariance / (scale + smallest_probability), on));
 }
 
+// --- classes
+
+namespace {
+
+void cosine_fields(Fields& f, AxisMetricOptions& options) { f.besides("axis", options.axis, -1); }
+void axis_fields(Fields& f, AxisMetricOptions& options) { f("axis", options.axis); }
+void r2_fields(Fields& f, R2ScoreOptions& options) {
+  f.or_null("class_aggregation", options.class_aggregation, "none");
+  f("num_regressors", options.num_regressors);
+}
+
+using MeanSquaredErrorRecipe = MetricRecipe<MeanSquaredError, "MeanSquaredError">;
+using RootMeanSquaredErrorRecipe = MetricRecipe<RootMeanSquaredError, "RootMeanSquaredError">;
+using MeanAbsoluteErrorRecipe = MetricRecipe<MeanAbsoluteError, "MeanAbsoluteError">;
+using MeanAbsolutePercentageErrorRecipe = MetricRecipe<MeanAbsolutePercentageError, "MeanAbsolutePercentageError">;
+using MeanSquaredLogarithmicErrorRecipe = MetricRecipe<MeanSquaredLogarithmicError, "MeanSquaredLogarithmicError">;
+using LogCoshErrorRecipe = MetricRecipe<LogCoshError, "LogCoshError">;
+using CosineSimilarityRecipe = MetricRecipe<CosineSimilarity, "CosineSimilarity", AxisMetricOptions, cosine_fields>;
+using PearsonCorrelationRecipe = MetricRecipe<PearsonCorrelation, "PearsonCorrelation", AxisMetricOptions, axis_fields>;
+using ConcordanceCorrelationRecipe =
+    MetricRecipe<ConcordanceCorrelation, "ConcordanceCorrelation", AxisMetricOptions, axis_fields>;
+using R2ScoreRecipe = MetricRecipe<R2Score, "R2Score", R2ScoreOptions, r2_fields>;
+const SavableAll<MeanSquaredErrorRecipe, RootMeanSquaredErrorRecipe, MeanAbsoluteErrorRecipe,
+                 MeanAbsolutePercentageErrorRecipe, MeanSquaredLogarithmicErrorRecipe, LogCoshErrorRecipe,
+                 CosineSimilarityRecipe, PearsonCorrelationRecipe, ConcordanceCorrelationRecipe, R2ScoreRecipe>
+    savable_metrics;
+
+}  // namespace
+
 MeanSquaredError::MeanSquaredError(MetricOptions options, Where)
-    : Metric(library_metric<MeanOfBody>("MeanSquaredError", "mean_squared_error", options, mean_squared_error)) {}
+    : Metric(library_metric<MeanOfBody>("MeanSquaredError", "mean_squared_error", options, mean_squared_error)) {
+  note_metric<MeanSquaredErrorRecipe>(*this, options);
+}
 RootMeanSquaredError::RootMeanSquaredError(MetricOptions options, Where)
-    : Metric(library_metric<RootMeanBody>("RootMeanSquaredError", "root_mean_squared_error", options)) {}
+    : Metric(library_metric<RootMeanBody>("RootMeanSquaredError", "root_mean_squared_error", options)) {
+  note_metric<RootMeanSquaredErrorRecipe>(*this, options);
+}
 MeanAbsoluteError::MeanAbsoluteError(MetricOptions options, Where)
-    : Metric(library_metric<MeanOfBody>("MeanAbsoluteError", "mean_absolute_error", options, mean_absolute_error)) {}
+    : Metric(library_metric<MeanOfBody>("MeanAbsoluteError", "mean_absolute_error", options, mean_absolute_error)) {
+  note_metric<MeanAbsoluteErrorRecipe>(*this, options);
+}
 MeanAbsolutePercentageError::MeanAbsolutePercentageError(MetricOptions options, Where)
     : Metric(library_metric<MeanOfBody>("MeanAbsolutePercentageError", "mean_absolute_percentage_error", options,
-                                        mean_absolute_percentage_error)) {}
+                                        mean_absolute_percentage_error)) {
+  note_metric<MeanAbsolutePercentageErrorRecipe>(*this, options);
+}
 MeanSquaredLogarithmicError::MeanSquaredLogarithmicError(MetricOptions options, Where)
     : Metric(library_metric<MeanOfBody>("MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", options,
-                                        mean_squared_logarithmic_error)) {}
+                                        mean_squared_logarithmic_error)) {
+  note_metric<MeanSquaredLogarithmicErrorRecipe>(*this, options);
+}
 LogCoshError::LogCoshError(MetricOptions options, Where)
-    : Metric(library_metric<MeanOfBody>("LogCoshError", "logcosh", options, log_cosh)) {}
+    : Metric(library_metric<MeanOfBody>("LogCoshError", "logcosh", options, log_cosh)) {
+  note_metric<LogCoshErrorRecipe>(*this, options);
+}
 CosineSimilarity::CosineSimilarity(AxisMetricOptions options, Where)
     : Metric(
-          library_metric<MeanOfBody>("CosineSimilarity", "cosine_similarity", options, along(cosine, options.axis))) {}
+          library_metric<MeanOfBody>("CosineSimilarity", "cosine_similarity", options, along(cosine, options.axis))) {
+  note_metric<CosineSimilarityRecipe>(*this, options);
+}
 PearsonCorrelation::PearsonCorrelation(AxisMetricOptions options, Where)
     : Metric(library_metric<MeanOfBody>("PearsonCorrelation", "pearson_correlation", options,
-                                        along(pearson_correlation, options.axis))) {}
+                                        along(pearson_correlation, options.axis))) {
+  note_metric<PearsonCorrelationRecipe>(*this, options);
+}
 ConcordanceCorrelation::ConcordanceCorrelation(AxisMetricOptions options, Where)
     : Metric(library_metric<MeanOfBody>("ConcordanceCorrelation", "concordance_correlation", options,
-                                        along(concordance_correlation, options.axis))) {}
+                                        along(concordance_correlation, options.axis))) {
+  note_metric<ConcordanceCorrelationRecipe>(*this, options);
+}
 R2Score::R2Score(R2ScoreOptions options, Where where)
     : Metric(library_metric<R2ScoreBody>("R2Score", "r2_score", options, options.class_aggregation,
                                          options.num_regressors)) {
@@ -135,6 +182,7 @@ R2Score::R2Score(R2ScoreOptions options, Where where)
                                "one of uniform_average, variance_weighted_average, none"));
   require_option(options.num_regressors >= 0, "R2Score", "num_regressors", static_cast<double>(options.num_regressors),
                  "0 or more", where);
+  note_metric<R2ScoreRecipe>(*this, options);
 }
 
 }  // namespace metrics

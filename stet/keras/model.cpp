@@ -81,7 +81,10 @@ ModelForm form_now(CustomModel& model) {
                               [&](const Training::Form& form) { return !now.changed_since(form.structure); });
     if (known == training.forms.rend()) {
       constexpr std::size_t most = 16;  // a model that is changed all the time does not come back to what it was
-      if (training.forms.size() == most) training.forms.erase(training.forms.begin());
+      if (training.forms.size() == most) {
+        std::erase_if(training.used, [&](const auto& one) { return one.first.first == training.forms.front().number; });
+        training.forms.erase(training.forms.begin());
+      }
       training.forms.push_back({training.forms_made++, now});
     } else {
       std::rotate(known.base() - 1, known.base(), training.forms.end());
@@ -342,6 +345,7 @@ void Model::compile(CompileOptions options, Where where) const {
   // A model without a loss of its own reports what its steps compute.
   training.mean_loss = training.options.loss.defined() ? Metric(metrics::Mean("loss")) : Metric();
   training.train = training.test = training.predict = nullptr;
+  training.used.clear();
 }
 
 void Model::stop_training(Where where) const { model_body("stop_training", where).training().stops = true; }

@@ -19,6 +19,7 @@
 #include "stet/keras/layer.h"
 #include "stet/keras/metric.h"
 #include "stet/keras/optimizers.h"
+#include "stet/keras/saving_options.h"
 
 namespace stet::keras {
 
@@ -82,6 +83,11 @@ struct TestOnBatchOptions {
 
 struct ModelOptions {
   std::string name = {};
+};
+
+struct ExportOptions {
+  /// What the model takes, batch axes included: {{f32, {dyn("batch"), 28, 28}}}. A model that has Inputs knows it.
+  std::vector<TensorSpec> input_signature = {};
 };
 
 struct Training;
@@ -188,6 +194,17 @@ class STET_API Model : public Layer {
   void summary(Where where = Where::here()) const;
   std::string summary_text(Where where = Where::here()) const;
 
+  /// Writes it as "m.keras", which Keras 3 and keras::load_model() read: its layers, weights, how it was compiled and
+  /// the optimizer's state. The file is complete or, if something fails, as it was before. Models and layers of your
+  /// own classes need a get_config() (UserError without).
+  void save(const std::string& path, SaveOptions options = {}, Where where = Where::here()) const;
+  /// Writes the weights alone: "m.weights.h5" as Keras does, the optimizer's state included, or "m.safetensors" by
+  /// their names, "dense/kernel".
+  void save_weights(const std::string& path, SaveOptions options = {}, Where where = Where::here()) const;
+  /// Gives the model the weights of such a file, or of a .keras. What is missing, of another shape or not expected is a
+  /// UserError that lists it, and nothing is changed.
+  void load_weights(const std::string& path, LoadWeightsOptions options = {}, Where where = Where::here()) const;
+
   Optimizer optimizer(Where where = Where::here()) const;
   /// The layers it is made of, in order.
   std::vector<Layer> layers(Where where = Where::here()) const;
@@ -197,6 +214,10 @@ class STET_API Model : public Layer {
   /// What a model that was made of KerasTensors takes and gives (UserError for others).
   std::vector<KerasTensor> inputs(Where where = Where::here()) const;
   std::vector<KerasTensor> outputs(Where where = Where::here()) const;
+
+  /// Writes what the model does in inference as a file that load_function() reads, in a program that needs none of its
+  /// layers (Keras's export). Its function is "serve"; inputs, outputs and Variables have the names of the model's.
+  void export_to(const std::string& path, ExportOptions options = {}, Where where = Where::here()) const;
 
   /// The traced steps, to ask trace_count() and explain(); a UserError before they have run.
   FunctionBase train_function(Where where = Where::here()) const;

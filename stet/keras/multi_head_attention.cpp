@@ -7,6 +7,7 @@
 #include "stet/base/text.h"
 #include "stet/keras/attention_body.h"
 #include "stet/keras/einsum_dense.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/ops/ops.h"
 
@@ -47,7 +48,9 @@ class HeadsBody : public LibraryLayer {
                       .inputs = 2,
                       .checked = 3},
                      policy, {.activity_regularizer = heads.activity_regularizer}),
-        heads_(std::move(heads)) {}
+        heads_(std::move(heads)) {
+    draws_from(heads_.source.generator());
+  }
 
   bool supports_masking() const override { return true; }
   void visit_members(MemberVisitor& visitor) override {
@@ -144,7 +147,13 @@ class HeadsBody : public LibraryLayer {
     std::string source = target, batch, asked, answered;
     int next = rank;
     for (int& axis : axes) {
+      const int given = axis;
       if (axis < 0) axis += rank - 1;
+      const auto at = static_cast<std::size_t>(axis);
+      if (axis < 1 || axis > rank - 3 || source[at] != target[at])
+        throw UserError(error_text(
+            text(description(), ": attention_axes name axis ", given, " of a query with ", rank - 1, " axes"),
+            calling_line(), text("name each axis of steps once, from 1 to ", rank - 3)));
       source[static_cast<std::size_t>(axis)] = letters(next++, 1)[0];
     }
     for (int axis = 0; axis + 1 < rank; ++axis)
@@ -214,6 +223,51 @@ EinsumDenseOptions products_of(const Options& options) {
           .dtype = options.dtype};
 }
 
+/// What both have.
+template <class Options>
+void heads_fields(Fields& f, Options& options) {
+  f("dropout", options.dropout);
+  f("use_bias", options.use_bias);
+  f.besides("use_gate", options.use_gate, false);
+  f.besides("sliding_window", options.sliding_window, std::nullopt);
+  weight_fields(f, options);
+  f("activity_regularizer", options.activity_regularizer);
+  f("seed", options.seed);
+}
+struct MultiHeadAttentionRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "MultiHeadAttention";
+  std::int64_t num_heads = 0, key_dim = 0;
+  MultiHeadAttentionOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("num_heads", num_heads);
+    f.required("key_dim", key_dim);
+    if (!f.reading() && !options.value_dim) options.value_dim = key_dim;
+    f("value_dim", options.value_dim);
+    list_or_null_field(f, "output_shape", options.output_shape);
+    list_or_null_field(f, "attention_axes", options.attention_axes);
+    heads_fields(f, options);
+  }
+  Layer make(Where where) const { return MultiHeadAttention(num_heads, key_dim, options, where); }
+};
+struct GroupQueryAttentionRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "GroupQueryAttention";
+  std::int64_t head_dim = 0, num_query_heads = 0, num_key_value_heads = 0;
+  GroupQueryAttentionOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("head_dim", head_dim);
+    f.required("num_query_heads", num_query_heads);
+    f.required("num_key_value_heads", num_key_value_heads);
+    heads_fields(f, options);
+  }
+  Layer make(Where where) const {
+    return GroupQueryAttention(head_dim, num_query_heads, num_key_value_heads, options, where);
+  }
+};
+const Savable<MultiHeadAttentionRecipe> savable_multi_head_attention;
+const Savable<GroupQueryAttentionRecipe> savable_group_query_attention;
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_dim, MultiHeadAttentionOptions options,
@@ -239,7 +293,9 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t num_heads, std::int64_t key_
                                                  .use_gate = options.use_gate,
                                                  .source = NoiseSource(options.seed, where)},
                                            options.name, options.dtype);
-      }()) {}
+      }()) {
+  note_recipe(*this, MultiHeadAttentionRecipe{num_heads, key_dim, options});
+}
 
 GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num_query_heads,
                                          std::int64_t num_key_value_heads, GroupQueryAttentionOptions options,
@@ -269,6 +325,8 @@ GroupQueryAttention::GroupQueryAttention(std::int64_t head_dim, std::int64_t num
                                                  .source = NoiseSource(options.seed, where),
                                                  .most = 3},
                                            options.name, options.dtype);
-      }()) {}
+      }()) {
+  note_recipe(*this, GroupQueryAttentionRecipe{head_dim, num_query_heads, num_key_value_heads, options});
+}
 
 }  // namespace stet::keras

@@ -50,7 +50,7 @@ std::string snake_case(std::string_view class_name) {
   for (std::size_t i = 0; i < class_name.size(); ++i) {
     const bool word_starts = i > 0 && upper(class_name[i]) &&
                              (lower(class_name[i - 1]) || (i + 1 < class_name.size() && lower(class_name[i + 1])));
-    if (word_starts && out.back() != '_') out += '_';
+    if (word_starts) out += '_';
     out += static_cast<char>(std::tolower(static_cast<unsigned char>(class_name[i])));
   }
   return out;

@@ -6,6 +6,7 @@
 #include "stet/base/where.h"
 #include "stet/core/signature.h"
 #include "stet/core/tensor.h"
+#include "stet/core/variable.h"
 #include "stet/ops/ops.h"
 
 namespace stet::keras {
@@ -20,6 +21,8 @@ class NoiseSource {
     return own_ ? static_cast<const random::Source&>(*own_) : random::default_generator();
   }
   const random::Source* operator->() const { return &**this; }
+  /// Undefined if there is none of its own.
+  Variable generator() const { return own_ ? own_->variable() : Variable(); }
 
  private:
   std::optional<random::Generator> own_;

@@ -9,6 +9,7 @@
 #include "stet/base/text.h"
 #include "stet/core/differentiate.h"
 #include "stet/keras/added_losses.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/spatial.h"
 
@@ -305,6 +306,121 @@ class SpectralNormalizationBody final : public LibraryLayer {
   Variable kernel_, vector_u_;
 };
 
+// --- what they were made from
+
+/// {"rmax": 3.0, "rmin": …, "dmax": …}, or null.
+void clipping_field(Fields& f, const char* name, RenormClipping& value) {
+  if (!f.reading()) {
+    Json::Object given;
+    if (value.rmax) given.emplace_back("rmax", *value.rmax);
+    if (value.rmin) given.emplace_back("rmin", *value.rmin);
+    if (value.dmax) given.emplace_back("dmax", *value.dmax);
+    return f.put(name, given.empty() ? Json() : Json(std::move(given)));
+  }
+  const Json* member = f.take(name);
+  if (!member || member->is_null()) return;
+  if (!member->if_object()) f.wrong(name, *member, "an object with rmax, rmin and dmax");
+  f.place().path.push_back(name);
+  Fields inner(*member, f.place());
+  inner("rmax", value.rmax);
+  inner("rmin", value.rmin);
+  inner("dmax", value.dmax);
+  inner.finish(name);
+  f.place().path.pop_back();
+}
+
+struct BatchNormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "BatchNormalization";
+  BatchNormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("axis", options.axis);
+    f("momentum", options.momentum);
+    f("epsilon", options.epsilon);
+    f("center", options.center);
+    f("scale", options.scale);
+    weight_fields(f, options);
+    f("moving_mean_initializer", options.moving_mean_initializer, "zeros");
+    f("moving_variance_initializer", options.moving_variance_initializer, "ones");
+    f.only("synchronized", false);
+    f.besides("renorm", options.renorm, false);
+    if (f.reading() || options.renorm) {
+      clipping_field(f, "renorm_clipping", options.renorm_clipping);
+      f("renorm_momentum", options.renorm_momentum);
+    }
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return BatchNormalization(options, where); }
+};
+struct LayerNormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "LayerNormalization";
+  LayerNormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    axes_field(f, "axis", options.axis);
+    f("epsilon", options.epsilon);
+    f("center", options.center);
+    f("scale", options.scale);
+    f.only("rms_scaling", false);
+    weight_fields(f, options);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return LayerNormalization(options, where); }
+};
+struct GroupNormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "GroupNormalization";
+  std::int64_t groups = 32;
+  GroupNormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f("groups", groups);
+    f("axis", options.axis);
+    f("epsilon", options.epsilon);
+    f("center", options.center);
+    f("scale", options.scale);
+    weight_fields(f, options);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return GroupNormalization(groups, options, where); }
+};
+struct UnitNormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "UnitNormalization";
+  UnitNormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    axes_field(f, "axis", options.axis);
+  }
+  Layer make(Where) const { return UnitNormalization(options); }
+};
+struct RMSNormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RMSNormalization";
+  RMSNormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    axes_field(f, "axis", options.axis);
+    f("epsilon", options.epsilon);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return RMSNormalization(options, where); }
+};
+struct SpectralNormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "SpectralNormalization";
+  Layer layer = {};
+  SpectralNormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("layer", layer);
+    f("power_iterations", options.power_iterations);
+  }
+  Layer make(Where where) const { return SpectralNormalization(layer, options, where); }
+};
+const Savable<BatchNormalizationRecipe> savable_batch_normalization;
+const Savable<LayerNormalizationRecipe> savable_layer_normalization;
+const Savable<GroupNormalizationRecipe> savable_group_normalization;
+const Savable<UnitNormalizationRecipe> savable_unit_normalization;
+const Savable<RMSNormalizationRecipe> savable_rms_normalization;
+const Savable<SpectralNormalizationRecipe> savable_spectral_normalization;
+
 }  // namespace
 
 BatchNormalization::BatchNormalization(BatchNormalizationOptions options, Where where)
@@ -320,35 +436,42 @@ BatchNormalization::BatchNormalization(BatchNormalizationOptions options, Where 
   if (clipping.dmax && !(*clipping.dmax >= 0))
     throw UserError(error_text(text("BatchNormalization: renorm_clipping with a dmax of ", *clipping.dmax), where,
                                "it is how far the offset may go, from 0 on"));
+  note_recipe(*this, BatchNormalizationRecipe{options});
 }
 LayerNormalization::LayerNormalization(LayerNormalizationOptions options, Where where)
     : Layer(std::make_shared<LayerNormalizationBody>("LayerNormalization", options)) {
   if (options.axis.axes.empty())
     throw UserError(error_text("LayerNormalization: no axes", where, "give at least one: -1"));
+  note_recipe(*this, LayerNormalizationRecipe{options});
 }
 GroupNormalization::GroupNormalization(std::int64_t groups, GroupNormalizationOptions options, Where where)
-    : Layer(std::make_shared<GroupNormalizationBody>("GroupNormalization", groups, std::move(options))) {
+    : Layer(std::make_shared<GroupNormalizationBody>("GroupNormalization", groups, options)) {
   if (groups != -1) require_at_least("GroupNormalization", "groups", groups, 1, where);
+  note_recipe(*this, GroupNormalizationRecipe{groups, options});
 }
 UnitNormalization::UnitNormalization(UnitNormalizationOptions options)
     : Layer(plain_layer(
           {.class_name = "UnitNormalization",
-           .name = std::move(options.name),
+           .name = options.name,
            .takes = {.least = 1, .layout = "[batch, …]"},
            .call = [axes = options.axis](const Tensor& x,
                                          const Context&) { return l2_normalize(x, axes, {.epsilon = 1e-24}); },
            .supports_masking = true,
-           .policy = options.dtype})) {}
+           .policy = options.dtype})) {
+  note_recipe(*this, UnitNormalizationRecipe{options});
+}
 RMSNormalization::RMSNormalization(RMSNormalizationOptions options, Where where)
     : Layer(std::make_shared<RMSNormalizationBody>(options)) {
   if (options.axis.axes.empty())
     throw UserError(error_text("RMSNormalization: no axes", where, "give at least one: -1"));
+  note_recipe(*this, RMSNormalizationRecipe{options});
 }
 SpectralNormalization::SpectralNormalization(Layer layer, SpectralNormalizationOptions options, Where where)
     : Layer(std::make_shared<SpectralNormalizationBody>(layer, options)) {
   if (!layer.defined())
     throw UserError(error_text("SpectralNormalization: its layer is undefined", where, "give it one: Dense(3)"));
   require_at_least("SpectralNormalization", "power_iterations", options.power_iterations, 1, where);
+  note_recipe(*this, SpectralNormalizationRecipe{layer, options});
 }
 
 }  // namespace stet::keras

@@ -92,6 +92,28 @@ std::regex pattern_of(const std::string& expression, const char* asked, Where wh
   }
 }
 
+void rate_field(Fields& f, LearningRate& learning_rate, const Variable& now) {
+  constexpr const char* name = "learning_rate";
+  if (!f.reading()) {
+    if (learning_rate.is_schedule())
+      f.put(name, to_config(learning_rate.recipe(), text("its ", name), f.place()));
+    else
+      f.put(name, now.read(f.where()).item<double>({}, f.where()));
+    return;
+  }
+  const Json* given = f.take(name);
+  if (!given) return;
+  if (given->if_object()) {
+    f.place().path.emplace_back(name);
+    learning_rate = from_config<schedules::Schedule>(*given, "learning rate schedule", f.place());
+    f.place().path.pop_back();
+  } else {
+    double rate = 0;
+    f(name, rate);
+    learning_rate = rate;
+  }
+}
+
 Tensor rate_now(const CustomOptimizer::State& state, Where where) {
   if (!state.schedule) return state.learning_rate.read(where);
   Tensor rate = state.schedule(state.iterations.read(where));
@@ -161,13 +183,17 @@ Variable found_or_made(CustomOptimizer::State& state, std::uint64_t owner, std::
 
 }  // namespace
 
-Variable CustomOptimizer::slot(const Variable& variable, std::string_view name, const SlotOptions& options) const {
-  return found_or_made(*state_, variable.id(), name, [&] {
+Variable slot_of(CustomOptimizer::State& state, const Variable& variable, std::string_view name,
+                 const SlotOptions& options) {
+  return found_or_made(state, variable.id(), name, [&] {
     Shape shape = options.shape ? *options.shape : variable.shape();
     Initializer initializer = options.initializer.defined() ? options.initializer : "zeros";
     return Variable(initializer(shape, variable.dtype()),
-                    {.trainable = false, .name = text(state_->name, "/", variable.name(), "/", name)});
+                    {.trainable = false, .name = text(state.name, "/", variable.name(), "/", name)});
   });
+}
+Variable CustomOptimizer::slot(const Variable& variable, std::string_view name, const SlotOptions& options) const {
+  return slot_of(*state_, variable, name, options);
 }
 
 Variable CustomOptimizer::slot(std::string_view name, double initial, DType dtype) const {

@@ -66,7 +66,7 @@ class Optimizer;
 ///       variable.assign_sub(rate * sign(gradient));
 ///     }
 ///   };
-class STET_API CustomOptimizer : public inside::Body {
+class STET_API CustomOptimizer : public inside::Body, public Recorded {
  public:
   CustomOptimizer(std::string name, LearningRate learning_rate, OptimizerOptions options = {},
                   Where where = Where::here());

@@ -1,6 +1,7 @@
 // What stands behind every optimizer, and what Keras's own have in common. Not a public header.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <regex>
 #include <set>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "stet/base/lock.h"
+#include "stet/keras/config.h"
 #include "stet/keras/optimizer.h"
 
 namespace stet::keras {
@@ -27,12 +29,30 @@ struct CustomOptimizer::State {
   std::vector<std::regex> undecayed_names;
 };
 
+/// The slot of this name that goes with a variable, made if it is not there.
+Variable slot_of(CustomOptimizer::State& state, const Variable& variable, std::string_view name,
+                 const SlotOptions& options = {});
+inline constexpr const char *average_slot = "average", *sum_slot = "gradient_accumulator";
+/// The optimizer's build() for this variable, unless it has run.
+void ensure_built(CustomOptimizer& optimizer, const Variable& variable);
+
 std::string lower_case(std::string text);
 
 /// Those that the library wrote: errors name the line that called the optimizer, not one of the library.
 class LibraryOptimizer : public CustomOptimizer {
  public:
   using CustomOptimizer::CustomOptimizer;
+  /// The slots that Keras has for these variables, in its order, made where they are not there yet; without averages
+  /// and sums, which all optimizers have.
+  virtual std::vector<Variable> slots_in_keras_order(const std::vector<Variable>& trainable) const = 0;
+
+ protected:
+  /// Of each variable the slots of these names, which start as zeros.
+  void add_slots(const std::vector<Variable>& trainable, std::initializer_list<const char*> names,
+                 std::vector<Variable>& to) const {
+    for (const Variable& variable : trainable)
+      for (const char* name : names) to.push_back(slot(variable, name));
+  }
 };
 
 /// One of Keras's: its options, in its own struct. Errors name the class; without a name, it is called after it.
@@ -60,6 +80,48 @@ class KerasOptimizer : public LibraryOptimizer {
             .name = of.name.empty() ? lower_case(class_name) : of.name};
   }
 };
+
+// --- recipes
+
+/// "learning_rate": a schedule, or the number that it is now.
+void rate_field(Fields& f, LearningRate& learning_rate, const Variable& now);
+
+template <class Options>
+void shared_fields(Fields& f, Options& options) {
+  f("weight_decay", options.weight_decay);
+  f("clipnorm", options.clipnorm);
+  f("global_clipnorm", options.global_clipnorm);
+  f("clipvalue", options.clipvalue);
+  f("use_ema", options.use_ema);
+  f("ema_momentum", options.ema_momentum);
+  f("ema_overwrite_frequency", options.ema_overwrite_frequency);
+  f("loss_scale_factor", options.loss_scale_factor);
+  f("gradient_accumulation_steps", options.gradient_accumulation_steps);
+}
+
+inline constexpr double usual_rate = 1e-3;
+/// A class of optimizers, whose rate is `own_rate` where none is given: `own` reads and writes what it has besides.
+template <class Self, Literal class_name_of, const double& own_rate, class Options, void (*own)(Fields&, Options&)>
+struct OptimizerRecipe {
+  static constexpr const char *module = "keras.optimizers", *class_name = class_name_of.text;
+  LearningRate learning_rate = own_rate;
+  Options options = {};
+  Variable rate_now = {};  // unless it is a schedule
+  void fields(Fields& f) {
+    f("name", options.name);
+    rate_field(f, learning_rate, rate_now);
+    shared_fields(f, options);
+    own(f, options);
+  }
+  Optimizer make(Where where) const { return Self(learning_rate, options, where); }
+};
+/// Notes what an optimizer was made from, with the name that it has.
+template <class R, class Options>
+void note_optimizer(Optimizer& optimizer, LearningRate learning_rate, Options options) {
+  const CustomOptimizer::State& state = optimizer.optimizer_body("", {}).state();
+  options.name = state.name;
+  note_recipe(optimizer, R{std::move(learning_rate), std::move(options), state.learning_rate});
+}
 
 /// An option that is not what it must be is a UserError.
 void check_option(bool fine, const char* optimizer, const char* option, double value, const char* advice, Where where);

@@ -57,18 +57,6 @@ void decay(const CustomOptimizer& optimizer, const Variables& variables, const T
   }
 }
 
-/// Two threads may both get there: slots are made once, whoever asks.
-void ensure_built(CustomOptimizer& optimizer, const Variable& variable) {
-  State& state = optimizer.state();
-  {
-    std::lock_guard lock(state.guard);
-    if (state.built.contains(variable.id())) return;
-  }
-  optimizer.build(variable);
-  std::lock_guard lock(state.guard);
-  state.built.insert(variable.id());
-}
-
 /// Gradients are final: decay, then the optimizer's own rule for each variable.
 void update(CustomOptimizer& optimizer, Gradients gradients, const Variables& variables, const Tensor& rate,
             Where where) {
@@ -103,14 +91,26 @@ void constrain(const Variables& variables, Where where) {
 
 }  // namespace
 
+/// Two threads may both get there: slots are made once, whoever asks.
+void ensure_built(CustomOptimizer& optimizer, const Variable& variable) {
+  State& state = optimizer.state();
+  {
+    std::lock_guard lock(state.guard);
+    if (state.built.contains(variable.id())) return;
+  }
+  optimizer.build(variable);
+  std::lock_guard lock(state.guard);
+  state.built.insert(variable.id());
+}
+
 void CustomOptimizer::apply(const std::vector<Tensor>& given, const std::vector<Variable>& variables, Where where) {
   State& state = *state_;
   const OptimizerOptions& options = state.options;
   Variables averages, sums;
   for (const Variable& variable : variables) {
     ensure_built(*this, variable);
-    if (options.use_ema) averages.push_back(slot(variable, "average"));
-    if (options.gradient_accumulation_steps) sums.push_back(slot(variable, "gradient_accumulator"));
+    if (options.use_ema) averages.push_back(slot(variable, average_slot));
+    if (options.gradient_accumulation_steps) sums.push_back(slot(variable, sum_slot));
   }
   Gradients gradients = given;
   if (options.loss_scale_factor)
@@ -145,7 +145,7 @@ void Optimizer::finalize_variable_values(const std::vector<Variable>& variables,
     Variable mean;
     {
       std::lock_guard lock(state.guard);
-      auto found = state.slot_of.find(std::pair<std::uint64_t, std::string>(variable.id(), "average"));
+      auto found = state.slot_of.find(std::pair<std::uint64_t, std::string>(variable.id(), average_slot));
       if (found != state.slot_of.end()) mean = found->second;
     }
     if (mean.defined()) variable.assign(mean, where);

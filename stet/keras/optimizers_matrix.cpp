@@ -3,6 +3,7 @@
 #include <cmath>
 #include <regex>
 
+#include "stet/base/text.h"
 #include "stet/keras/optimizer_state.h"
 #include "stet/keras/optimizers.h"
 #include "stet/ops/ops.h"
@@ -23,6 +24,21 @@ class AdafactorBody : public KerasOptimizer<AdafactorOptions> {
     Tensor update = gradient / sqrt(velocity(squares, kept, variable));
     variable.assign_sub(alpha * update / maximum(1, root_mean_square(update) / options_.clip_threshold));
   }
+  /// Keras keeps three for each variable: of matrices the product of rows and columns, of others one number for each of
+  /// those, which it does not use.
+  std::vector<Variable> slots_in_keras_order(const std::vector<Variable>& trainable) const override {
+    std::vector<Variable> out;
+    for (const Variable& variable : trainable) {
+      const bool matrix = variable.shape().rank() >= 2;
+      auto unused = [&](const Shape& shape, DType dtype) {
+        return Variable(zeros(shape, dtype), {.trainable = false, .name = text(name(), "/unused")});
+      };
+      out.push_back(matrix ? rows(variable) : unused({}, i32));
+      out.push_back(matrix ? columns(variable) : unused({}, i32));
+      out.push_back(matrix ? unused(variable.shape(), variable.dtype()) : slot(variable, "velocity"));
+    }
+    return out;
+  }
 
  private:
   static Tensor of_type(const Tensor& value, const Variable& variable) { return cast(value, variable.dtype()); }
@@ -33,16 +49,23 @@ class AdafactorBody : public KerasOptimizer<AdafactorOptions> {
     auto moved = [&](const Variable& slot, const Tensor& value) {
       return slot.assign(kept * slot + (1 - kept) * value);
     };
-    const Shape shape = variable.shape();
-    if (shape.rank() < 2) return moved(slot(variable, "velocity"), squares);
-    Shape of_rows, of_columns;
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-      if (axis != shape.rank() - 1) of_rows.push_back(shape[axis]);
-      if (axis != shape.rank() - 2) of_columns.push_back(shape[axis]);
-    }
-    Tensor rows = moved(slot(variable, "rows", {.shape = of_rows}), mean(squares, -1));
-    Tensor columns = moved(slot(variable, "columns", {.shape = of_columns}), mean(squares, -2));
-    return expand_dims(rows / mean(rows, -1, {.keepdims = true}), -1) * expand_dims(columns, -2);
+    if (variable.shape().rank() < 2) return moved(slot(variable, "velocity"), squares);
+    Tensor of_rows = moved(rows(variable), mean(squares, -1));
+    Tensor of_columns = moved(columns(variable), mean(squares, -2));
+    return expand_dims(of_rows / mean(of_rows, -1, {.keepdims = true}), -1) * expand_dims(of_columns, -2);
+  }
+
+  Variable rows(const Variable& variable) const {
+    return slot(variable, "rows", {.shape = without_axis(variable.shape(), 1)});
+  }
+  Variable columns(const Variable& variable) const {
+    return slot(variable, "columns", {.shape = without_axis(variable.shape(), 2)});
+  }
+  static Shape without_axis(const Shape& shape, int from_end) {
+    Shape out;
+    for (int axis = 0; axis < shape.rank(); ++axis)
+      if (axis != shape.rank() - from_end) out.push_back(shape[axis]);
+    return out;
   }
 };
 
@@ -63,6 +86,14 @@ class MuonBody : public KerasOptimizer<MuonOptions> {
       adam_step(gradient, variable, rate * options_.adam_lr_ratio);
     else
       muon_step(gradient, variable, rate);
+  }
+  std::vector<Variable> slots_in_keras_order(const std::vector<Variable>& trainable) const override {
+    std::vector<Variable> out;
+    for (const Variable& variable : trainable) {
+      out.push_back(slot(variable, "momentum"));
+      if (is_adams(variable)) out.push_back(slot(variable, "velocity"));
+    }
+    return out;
   }
 
  private:
@@ -114,16 +145,60 @@ class MuonBody : public KerasOptimizer<MuonOptions> {
   std::vector<std::regex> excluded_;
 };
 
+// --- recipes
+
+void adafactor_fields(Fields& f, AdafactorOptions& options) {
+  f("beta_2_decay", options.beta_2_decay);
+  f("epsilon_1", options.epsilon_1);
+  f("epsilon_2", options.epsilon_2);
+  f("clip_threshold", options.clip_threshold);
+  f("relative_step", options.relative_step);
+}
+
+/// Regular expressions of a file: short ones that are searched for quickly, whatever the names are.
+void check_patterns(Fields& f, const std::vector<std::string>& patterns) {
+  constexpr std::size_t most_letters = 100, most_repeats = 3;
+  for (const std::string& pattern : patterns) {
+    const auto repeats = static_cast<std::size_t>(
+        std::ranges::count_if(pattern, [](char c) { return c == '*' || c == '+' || c == '?'; }));
+    if (pattern.size() > most_letters || repeats > most_repeats || pattern.find_first_of("(){}\\") != std::string::npos)
+      f.place().fail(text("its 'exclude_layers' have the expression '", pattern.substr(0, most_letters), "'"),
+                     "in files expressions have at most 100 letters, three of * + ? and none of ( ) { } \\");
+  }
+}
+void muon_fields(Fields& f, MuonOptions& options) {
+  f("adam_beta_1", options.adam_beta_1);
+  f("adam_beta_2", options.adam_beta_2);
+  f("epsilon", options.epsilon);
+  f("exclude_layers", options.exclude_layers);
+  if (f.reading()) check_patterns(f, options.exclude_layers);
+  f("muon_a", options.muon_a);
+  f("muon_b", options.muon_b);
+  f("muon_c", options.muon_c);
+  f("adam_lr_ratio", options.adam_lr_ratio);
+  f("momentum", options.momentum);
+  f("ns_steps", options.ns_steps);
+  f.at_most("ns_steps", options.ns_steps, 1000);  // each is part of a trace
+  f("nesterov", options.nesterov);
+  f("exclude_embeddings", options.exclude_embeddings);
+  f("adam_weight_decay", options.adam_weight_decay);
+  f("rms_rate", options.rms_rate);
+}
+using AdafactorRecipe = OptimizerRecipe<Adafactor, "Adafactor", usual_rate, AdafactorOptions, adafactor_fields>;
+using MuonRecipe = OptimizerRecipe<Muon, "Muon", usual_rate, MuonOptions, muon_fields>;
+const SavableAll<AdafactorRecipe, MuonRecipe> savable_optimizers;
+
 }  // namespace
 
 Adafactor::Adafactor(LearningRate learning_rate, AdafactorOptions options, Where where)
-    : Optimizer(FromBody{std::make_shared<AdafactorBody>("Adafactor", std::move(learning_rate), options, where)}) {
+    : Optimizer(FromBody{std::make_shared<AdafactorBody>("Adafactor", learning_rate, options, where)}) {
   check_option(options.clip_threshold > 0, "Adafactor", "clip_threshold", options.clip_threshold, "it is more than 0",
                where);
+  note_optimizer<AdafactorRecipe>(*this, learning_rate, options);
 }
 
 Muon::Muon(LearningRate learning_rate, MuonOptions options, Where where)
-    : Optimizer(FromBody{std::make_shared<MuonBody>(std::move(learning_rate), options, where)}) {
+    : Optimizer(FromBody{std::make_shared<MuonBody>(learning_rate, options, where)}) {
   check_fraction("Muon", "adam_beta_1", options.adam_beta_1, where);
   check_fraction("Muon", "adam_beta_2", options.adam_beta_2, where);
   check_fraction("Muon", "momentum", options.momentum, where);
@@ -131,6 +206,7 @@ Muon::Muon(LearningRate learning_rate, MuonOptions options, Where where)
   if (options.adam_weight_decay)
     check_option(*options.adam_weight_decay >= 0, "Muon", "adam_weight_decay", *options.adam_weight_decay,
                  "it is 0 or more", where);
+  note_optimizer<MuonRecipe>(*this, learning_rate, options);
 }
 
 }  // namespace stet::keras

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/spatial.h"
 #include "stet/ops/ops.h"
 
@@ -55,11 +56,40 @@ Layer global_pooling(const char* layer, int axes, Reduce reduce, GlobalPoolingOp
                       .policy = options.dtype});
 }
 
+template <class Made, Literal name, int axes>
+struct PoolingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  WindowSizes pool_size = 2;
+  PoolingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    window_field(f, "pool_size", pool_size, axes);
+    window_field(f, "strides", options.strides, axes, pool_size);
+    f("padding", options.padding);
+    data_format_field(f, options.data_format);
+  }
+  Layer make(Where where) const { return Made(pool_size, options, where); }
+};
+template <class Made, Literal name>
+struct GlobalPoolingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  GlobalPoolingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    data_format_field(f, options.data_format);
+    f("keepdims", options.keepdims);
+  }
+  Layer make(Where where) const { return Made(options, where); }
+};
+
 }  // namespace
 
-#define STET_POOLING(Name, axes, pool)                                   \
-  Name::Name(WindowSizes pool_size, PoolingOptions options, Where where) \
-      : Layer(pooling(#Name, axes, pool, pool_size, std::move(options), where)) {}
+#define STET_POOLING(Name, axes, pool)                                        \
+  Name::Name(WindowSizes pool_size, PoolingOptions options, Where where)      \
+      : Layer(pooling(#Name, axes, pool, pool_size, options, where)) {        \
+    note_recipe(*this, PoolingRecipe<Name, #Name, axes>{pool_size, options}); \
+  }                                                                           \
+  const Savable<PoolingRecipe<Name, #Name, axes>> savable_##Name;
 STET_POOLING(MaxPooling1D, 1, max_pool)
 STET_POOLING(MaxPooling2D, 2, max_pool)
 STET_POOLING(MaxPooling3D, 3, max_pool)
@@ -67,9 +97,12 @@ STET_POOLING(AveragePooling1D, 1, average_pool)
 STET_POOLING(AveragePooling2D, 2, average_pool)
 STET_POOLING(AveragePooling3D, 3, average_pool)
 #undef STET_POOLING
-#define STET_GLOBAL_POOLING(Name, axes, reduce, masks)  \
-  Name::Name(GlobalPoolingOptions options, Where where) \
-      : Layer(global_pooling(#Name, axes, reduce, std::move(options), where, masks)) {}
+#define STET_GLOBAL_POOLING(Name, axes, reduce, masks)                      \
+  Name::Name(GlobalPoolingOptions options, Where where)                     \
+      : Layer(global_pooling(#Name, axes, reduce, options, where, masks)) { \
+    note_recipe(*this, GlobalPoolingRecipe<Name, #Name>{options});          \
+  }                                                                         \
+  const Savable<GlobalPoolingRecipe<Name, #Name>> savable_##Name;
 STET_GLOBAL_POOLING(GlobalMaxPooling1D, 1, max, false)
 STET_GLOBAL_POOLING(GlobalMaxPooling2D, 2, max, false)
 STET_GLOBAL_POOLING(GlobalMaxPooling3D, 3, max, false)

@@ -7,6 +7,7 @@
 #include "stet/base/text.h"
 #include "stet/core/dim_host.h"
 #include "stet/keras/cropped_images.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/spatial.h"
 
@@ -110,6 +111,71 @@ class NormalizationBody final : public LibraryLayer {
   Variable mean_, variance_, count_;
 };
 
+// --- what they were made from
+
+struct ResizingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Resizing";
+  std::int64_t height = 0, width = 0;
+  ResizingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("height", height);
+    f.required("width", width);
+    f("interpolation", options.interpolation);
+    f("crop_to_aspect_ratio", options.crop_to_aspect_ratio);
+    f("pad_to_aspect_ratio", options.pad_to_aspect_ratio);
+    f.only("fill_mode", "constant");
+    f("fill_value", options.fill_value);
+    f.only("antialias", false);
+    data_format_field(f, options.data_format);
+  }
+  Layer make(Where where) const { return Resizing(height, width, options, where); }
+};
+struct CenterCropRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "CenterCrop";
+  std::int64_t height = 0, width = 0;
+  CenterCropOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("height", height);
+    f.required("width", width);
+    data_format_field(f, options.data_format);
+  }
+  Layer make(Where where) const { return CenterCrop(height, width, options, where); }
+};
+struct RescalingRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Rescaling";
+  Tensor scale = {}, offset = {};
+  RescalingOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("scale");
+    tensor_field(f, "scale", scale);
+    tensor_field(f, "offset", offset);
+  }
+  Layer make(Where) const { return Rescaling(scale, offset.defined() ? offset : Tensor(0.0), options); }
+};
+struct NormalizationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Normalization";
+  Axes axis = -1;
+  NormalizationOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    if (f.reading())
+      axes_field(f, "axis", axis);
+    else
+      f("axis", axis.axes);
+    f("invert", options.invert);
+    tensor_field(f, "mean", options.mean);
+    tensor_field(f, "variance", options.variance);
+  }
+  Layer make(Where where) const { return Normalization(axis, options, where); }
+};
+const Savable<ResizingRecipe> savable_resizing;
+const Savable<CenterCropRecipe> savable_center_crop;
+const Savable<RescalingRecipe> savable_rescaling;
+const Savable<NormalizationRecipe> savable_normalization;
+
 }  // namespace
 
 Tensor cropped_to_shape(const Tensor& x, std::int64_t height, std::int64_t width) {
@@ -132,6 +198,7 @@ Resizing::Resizing(std::int64_t height, std::int64_t width, ResizingOptions opti
     return resize(shaped, height, width, {.method = options.interpolation});
   };
   Layer::operator=(image_layer("Resizing", options, call, where));
+  note_recipe(*this, ResizingRecipe{height, width, options});
 }
 
 CenterCrop::CenterCrop(std::int64_t height, std::int64_t width, CenterCropOptions options, Where where) {
@@ -146,18 +213,20 @@ CenterCrop::CenterCrop(std::int64_t height, std::int64_t width, CenterCropOption
     return slice(x, {0, (high - height) / 2, (wide - width) / 2, 0}, {x.dim(0), height, width, x.dim(3)});
   };
   Layer::operator=(image_layer("CenterCrop", options, call, where));
+  note_recipe(*this, CenterCropRecipe{height, width, options});
 }
 
 Rescaling::Rescaling(const Tensor& scale, const Tensor& offset, RescalingOptions options) {
   const DType dtype = options.dtype.compute_dtype();
   Layer::operator=(
       plain_layer({.class_name = "Rescaling",
-                   .name = std::move(options.name),
+                   .name = options.name,
                    .takes = {.layout = "any tensor"},
                    .call = [=](const Tensor& x,
                                const Context&) { return cast(x, dtype) * cast(scale, dtype) + cast(offset, dtype); },
                    .supports_masking = true,
                    .policy = options.dtype}));
+  note_recipe(*this, RescalingRecipe{scale, offset, options});
 }
 
 Normalization::Normalization(Axes axis, NormalizationOptions options, Where where)
@@ -167,6 +236,7 @@ Normalization::Normalization(Axes axis, NormalizationOptions options, Where wher
         error_text("Normalization: one of mean and variance", where, "give both, or none and call adapt()"));
   if (std::count(axis.axes.begin(), axis.axes.end(), 0) > 0)
     throw UserError(error_text("Normalization: axis 0 is the batch", where, "give one from 1 on, or from the end: -1"));
+  note_recipe(*this, NormalizationRecipe{axis, options});
 }
 
 void Normalization::adapt(const Tensor& data, Where where) const {

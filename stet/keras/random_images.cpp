@@ -122,6 +122,76 @@ Layer transforming(const char* layer, const RandomTransformOptions& options, Mat
 /// A size as a number of the matrices' type.
 Tensor number_of(const Dim& size) { return cast(tensor(size), DType::f32); }
 
+// --- what they were made from
+
+void transform_fields(Fields& f, RandomTransformOptions& options) {
+  f("fill_mode", options.fill_mode);
+  f("interpolation", options.interpolation);
+  f("seed", options.seed);
+  f("fill_value", options.fill_value);
+  data_format_field(f, options.data_format);
+}
+struct RandomRotationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RandomRotation";
+  std::optional<RandomFactor> factor = {};
+  RandomTransformOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("factor");
+    if (!f.reading() && factor->one) factor = RandomFactor(-std::abs(factor->first), std::abs(factor->first));
+    factor_field(f, "factor", factor);
+    transform_fields(f, options);
+  }
+  Layer make(Where where) const { return RandomRotation(*factor, options, where); }
+};
+struct RandomTranslationRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RandomTranslation";
+  std::optional<RandomFactor> height_factor = {}, width_factor = {};
+  RandomTransformOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("height_factor");
+    factor_field(f, "height_factor", height_factor);
+    f.required("width_factor");
+    factor_field(f, "width_factor", width_factor);
+    transform_fields(f, options);
+  }
+  Layer make(Where where) const { return RandomTranslation(*height_factor, *width_factor, options, where); }
+};
+struct RandomZoomRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RandomZoom";
+  std::optional<RandomFactor> height_factor = {}, width_factor = {};
+  RandomTransformOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("height_factor");
+    factor_field(f, "height_factor", height_factor);
+    factor_field(f, "width_factor", width_factor);
+    transform_fields(f, options);
+  }
+  Layer make(Where where) const {
+    return width_factor ? RandomZoom(*height_factor, *width_factor, options, where)
+                        : RandomZoom(*height_factor, options, where);
+  }
+};
+struct RandomCropRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RandomCrop";
+  std::int64_t height = 0, width = 0;
+  RandomCropOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    f.required("height", height);
+    f.required("width", width);
+    f("seed", options.seed);
+    data_format_field(f, options.data_format);
+  }
+  Layer make(Where where) const { return RandomCrop(height, width, options, where); }
+};
+const Savable<RandomRotationRecipe> savable_random_rotation;
+const Savable<RandomTranslationRecipe> savable_random_translation;
+const Savable<RandomZoomRecipe> savable_random_zoom;
+const Savable<RandomCropRecipe> savable_random_crop;
+
 Layer zooming(const RandomFactor& height_factor, const std::optional<RandomFactor>& width_factor,
               const RandomTransformOptions& options, Where where) {
   const Bounds height = bounds_of("RandomZoom", "height_factor", height_factor, true, where);
@@ -134,7 +204,9 @@ Layer zooming(const RandomFactor& height_factor, const std::optional<RandomFacto
                    number_of(x.dim(1) - 1) / 2 * (1 - down)},
                   1);
   };
-  return transforming("RandomZoom", options, matrices, where);
+  Layer layer = transforming("RandomZoom", options, matrices, where);
+  note_recipe(layer, RandomZoomRecipe{height_factor, width_factor, options});
+  return layer;
 }
 
 }  // namespace
@@ -178,6 +250,7 @@ RandomRotation::RandomRotation(RandomFactor factor, RandomTransformOptions optio
                   1);
   };
   Layer::operator=(transforming("RandomRotation", options, matrices, where));
+  note_recipe(*this, RandomRotationRecipe{factor, options});
 }
 
 RandomTranslation::RandomTranslation(RandomFactor height_factor, RandomFactor width_factor,
@@ -190,6 +263,7 @@ RandomTranslation::RandomTranslation(RandomFactor height_factor, RandomFactor wi
     return concat({one, nothing, -right, nothing, one, -down}, 1);
   };
   Layer::operator=(transforming("RandomTranslation", options, matrices, where));
+  note_recipe(*this, RandomTranslationRecipe{height_factor, width_factor, options});
 }
 
 RandomZoom::RandomZoom(RandomFactor height_factor, RandomTransformOptions options, Where where)
@@ -204,7 +278,8 @@ RandomCrop::RandomCrop(std::int64_t height, std::int64_t width, RandomCropOption
   require_at_least(layer, "width", width, 1, where);
   const bool first = is_channels_first(layer, options.data_format, where);
   const DType dtype = options.dtype.compute_dtype();
-  auto call = [=, source = NoiseSource(options.seed, where)](const Tensor& given, const Context& context) {
+  const NoiseSource source(options.seed, where);
+  auto call = [=](const Tensor& given, const Context& context) {
     Tensor x = given.dtype() == dtype ? given : cast(given, dtype);
     const bool one = x.rank() == 3;
     if (one) x = expand_dims(x, 0);
@@ -230,7 +305,9 @@ RandomCrop::RandomCrop(std::int64_t height, std::int64_t width, RandomCropOption
                                 .name = options.name,
                                 .takes = {.least = 3, .most = 4, .layout = spatial_layout(2, first)},
                                 .call = call,
-                                .policy = options.dtype}));
+                                .policy = options.dtype,
+                                .generator = source.generator()}));
+  note_recipe(*this, RandomCropRecipe{height, width, options});
 }
 
 }  // namespace stet::keras

@@ -9,6 +9,7 @@
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
 #include "stet/keras/added_losses.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/recurrent_body.h"
 #include "stet/ops/loops.h"
@@ -119,7 +120,14 @@ RecurrentBody::RecurrentBody(Recurrence how, RNNCell cell, std::string name)
     : LibraryLayer(how.class_name, std::move(name), how.takes, how.policy,
                    {.activity_regularizer = how.activity_regularizer}),
       how_(std::move(how)),
-      cell_(std::move(cell)) {}
+      cell_(std::move(cell)) {
+  set_recipe(how_.recipe(how_));
+}
+
+void RecurrentBody::zero_masked_outputs(bool zero) {
+  how_.zero_output_for_mask = zero;
+  set_recipe(how_.recipe(how_));
+}
 
 Tensors RecurrentBody::compute_mask(const Tensors&, const Tensors& masks) {
   return how_.return_sequences && !masks.empty() ? Tensors{masks[0]} : Tensors{};
@@ -129,7 +137,9 @@ std::shared_ptr<RecurrentBody> RecurrentBody::another(bool go_backwards, std::st
   if (!how_.make_cell) return nullptr;
   Recurrence how = how_;
   how.go_backwards = go_backwards;
-  return recurrent_body(std::move(how), std::move(name));
+  std::shared_ptr<RecurrentBody> out = recurrent_body(std::move(how), std::move(name));
+  if (!trainable()) out->set_trainable(false);
+  return out;
 }
 std::shared_ptr<RecurrentBody> recurrent_body(Recurrence how, std::string name) {
   RNNCell cell = how.make_cell();
@@ -245,6 +255,54 @@ void RecurrentLayer::reset_state(Where where) const {
   dynamic_cast<KeepsState&>(layer_body("reset_state", where)).reset_state(where);
 }
 
+namespace {
+
+struct RNNRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "RNN";
+  RNNCell cell = {};
+  RNNOptions options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    sequence_fields(f, options, options.zero_output_for_mask);
+    f.required("cell");
+    cell_field(f, "cell", cell);
+    f.if_defined("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return RNN(cell, options, where); }
+};
+const Savable<RNNRecipe> savable_rnn;
+
+template <class Made, Literal name, class Options>
+struct RecurrentRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = name.text;
+  std::int64_t units = 0;
+  Options options = {};
+  void fields(Fields& f) {
+    f.layer(options);
+    sequence_fields(f, options, options.zero_output_for_mask);
+    f.required("units", units);
+    step_fields(f, options);
+    f("activity_regularizer", options.activity_regularizer);
+  }
+  Layer make(Where where) const { return Made(units, options, where); }
+};
+using SimpleRNNRecipe = RecurrentRecipe<SimpleRNN, "SimpleRNN", SimpleRNNOptions>;
+using LSTMRecipe = RecurrentRecipe<LSTM, "LSTM", LSTMOptions>;
+using GRURecipe = RecurrentRecipe<GRU, "GRU", GRUOptions>;
+const Savable<SimpleRNNRecipe> savable_simple_rnn;
+const Savable<LSTMRecipe> savable_lstm;
+const Savable<GRURecipe> savable_gru;
+
+/// Of a layer that goes along a sequence as `how` says, which another may have changed since it was made.
+template <class R>
+RecipePointer recipe_for(R recipe, const Recurrence& how) {
+  recipe.options.go_backwards = how.go_backwards;
+  recipe.options.zero_output_for_mask = how.zero_output_for_mask;
+  return std::make_shared<const RecipeOf<R>>(std::move(recipe));
+}
+
+}  // namespace
+
 RNN::RNN(RNNCell cell, RNNOptions options, Where where)
     : RecurrentLayer([&] {
         if (!cell.defined())
@@ -258,7 +316,11 @@ RNN::RNN(RNNCell cell, RNNOptions options, Where where)
                        .stateful = options.stateful,
                        .zero_output_for_mask = options.zero_output_for_mask,
                        .policy = options.dtype,
-                       .activity_regularizer = options.activity_regularizer},
+                       .activity_regularizer = options.activity_regularizer,
+                       .recipe =
+                           [=](const Recurrence& how) {
+                             return recipe_for(RNNRecipe{cell, options}, how);
+                           }},
             cell, options.name);
       }()) {}
 RNN::RNN(std::vector<RNNCell> cells, RNNOptions options, Where where)
@@ -303,7 +365,7 @@ CellOptions of_cell(const Options& options, const char* name) {
   return out;
 }
 
-template <class Cell, class CellOptions, class Options>
+template <class Cell, class CellOptions, class R, class Options>
 std::shared_ptr<RecurrentBody> body_of(const char* layer, const char* cell, std::int64_t units, const Options& options,
                                        Where where) {
   require_units(layer, units, where);
@@ -316,19 +378,23 @@ std::shared_ptr<RecurrentBody> body_of(const char* layer, const char* cell, std:
                          .stateful = options.stateful,
                          .zero_output_for_mask = options.zero_output_for_mask,
                          .policy = options.dtype,
-                         .activity_regularizer = options.activity_regularizer},
+                         .activity_regularizer = options.activity_regularizer,
+                         .recipe =
+                             [=](const Recurrence& how) {
+                               return recipe_for(R{units, options}, how);
+                             }},
                         options.name);
 }
 
 }  // namespace
 
 SimpleRNN::SimpleRNN(std::int64_t units, SimpleRNNOptions options, Where where)
-    : RecurrentLayer(
-          body_of<SimpleRNNCell, SimpleRNNCellOptions>("SimpleRNN", "simple_rnn_cell", units, options, where)) {}
+    : RecurrentLayer(body_of<SimpleRNNCell, SimpleRNNCellOptions, SimpleRNNRecipe>("SimpleRNN", "simple_rnn_cell",
+                                                                                   units, options, where)) {}
 LSTM::LSTM(std::int64_t units, LSTMOptions options, Where where)
-    : RecurrentLayer(body_of<LSTMCell, LSTMCellOptions>("LSTM", "lstm_cell", units, options, where)) {}
+    : RecurrentLayer(body_of<LSTMCell, LSTMCellOptions, LSTMRecipe>("LSTM", "lstm_cell", units, options, where)) {}
 GRU::GRU(std::int64_t units, GRUOptions options, Where where)
-    : RecurrentLayer(body_of<GRUCell, GRUCellOptions>("GRU", "gru_cell", units, options, where)) {}
+    : RecurrentLayer(body_of<GRUCell, GRUCellOptions, GRURecipe>("GRU", "gru_cell", units, options, where)) {}
 
 namespace {
 

@@ -27,6 +27,8 @@ struct Recurrence {
   bool zero_output_for_mask = false;
   DTypePolicy policy = {};
   Regularizer activity_regularizer = {};
+  /// What a layer that runs its cell so was made from.
+  std::function<RecipePointer(const Recurrence& how)> recipe = {};
 };
 
 /// What calls say besides tensors.
@@ -52,7 +54,7 @@ class RecurrentBody : public LibraryLayer, public KeepsState {
 
   const Recurrence& how() const { return how_; }
   std::size_t state_count() const { return cell_of(cell_).state_size().size(); }
-  void zero_masked_outputs(bool zero) { how_.zero_output_for_mask = zero; }
+  void zero_masked_outputs(bool zero);
   /// A layer like it, without its weights; nothing if its cell is the user's.
   std::shared_ptr<RecurrentBody> another(bool go_backwards, std::string name) const;
 

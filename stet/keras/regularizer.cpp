@@ -7,6 +7,7 @@
 #include "stet/base/text.h"
 #include "stet/core/call.h"
 #include "stet/core/dim_host.h"
+#include "stet/keras/config.h"
 #include "stet/keras/layer_state.h"
 #include "stet/ops/ops.h"
 
@@ -60,14 +61,51 @@ double checked(double factor, const char* regularizer, const char* option, Where
   return factor;
 }
 
+// --- recipes
+
+struct L1Recipe {
+  static constexpr const char *module = "keras.regularizers", *class_name = "L1";
+  double l1 = 0.01;
+  void fields(Fields& f) { f("l1", l1); }
+  Regularizer make(Where where) const { return L1(l1, where); }
+};
+struct L2Recipe {
+  static constexpr const char *module = "keras.regularizers", *class_name = "L2";
+  double l2 = 0.01;
+  void fields(Fields& f) { f("l2", l2); }
+  Regularizer make(Where where) const { return L2(l2, where); }
+};
+struct L1L2Recipe {
+  static constexpr const char *module = "keras.regularizers", *class_name = "L1L2";
+  L1L2Options options = {};
+  void fields(Fields& f) {
+    f("l1", options.l1);
+    f("l2", options.l2);
+  }
+  Regularizer make(Where where) const { return L1L2(options, where); }
+};
+struct OrthogonalRecipe {
+  static constexpr const char *module = "keras.regularizers", *class_name = "OrthogonalRegularizer";
+  double factor = 0.01;
+  OrthogonalRegularizerOptions options = {};
+  void fields(Fields& f) {
+    f("factor", factor);
+    f("mode", options.mode);
+  }
+  Regularizer make(Where where) const { return OrthogonalRegularizer(factor, options, where); }
+};
+const SavableAll<L1Recipe, L2Recipe, L1L2Recipe, OrthogonalRecipe> savable_regularizers;
+
 }  // namespace
 
 L1::L1(double l1, Where where) : Regularizer([=](const Tensor& x) { return l1 * sum(abs(x)); }) {
   checked(l1, "L1", "l1", where);
+  note_recipe(*this, L1Recipe{l1});
 }
 
 L2::L2(double l2, Where where) : Regularizer([=](const Tensor& x) { return l2 * sum(square(x)); }) {
   checked(l2, "L2", "l2", where);
+  note_recipe(*this, L2Recipe{l2});
 }
 
 L1L2::L1L2(L1L2Options options, Where where)
@@ -79,6 +117,7 @@ L1L2::L1L2(L1L2Options options, Where where)
       }) {
   checked(options.l1, "L1L2", "l1", where);
   checked(options.l2, "L1L2", "l2", where);
+  note_recipe(*this, L1L2Recipe{options});
 }
 
 OrthogonalRegularizer::OrthogonalRegularizer(double factor, OrthogonalRegularizerOptions options, Where where)
@@ -100,6 +139,7 @@ OrthogonalRegularizer::OrthogonalRegularizer(double factor, OrthogonalRegularize
   if (options.mode != "rows" && options.mode != "columns")
     throw UserError(error_text(text("OrthogonalRegularizer: there is no mode '", options.mode, "'"), where,
                                "one of rows, columns"));
+  note_recipe(*this, OrthogonalRecipe{factor, options});
 }
 
 }  // namespace regularizers

@@ -9,12 +9,13 @@
 #include "stet/base/export.h"
 #include "stet/base/where.h"
 #include "stet/core/tensor.h"
+#include "stet/keras/recipe.h"
 
 namespace stet::keras {
 
 /// What options such as `.kernel_regularizer` take: one of keras::regularizers, its name ("l2", …; another name is a
 /// UserError that lists them), or a callable from a tensor to a penalty without axes.
-class STET_API Regularizer {
+class STET_API Regularizer : public Recorded {
  public:
   using Rule = std::function<Tensor(const Tensor& x)>;
 

@@ -78,6 +78,7 @@ class STET_API Margins {
     for (std::int64_t one : each) pairs_.emplace_back(one, one);
   }
   Margins(std::initializer_list<std::pair<std::int64_t, std::int64_t>> sides) : sides_(true), pairs_(sides) {}
+  explicit Margins(std::vector<std::pair<std::int64_t, std::int64_t>> sides) : sides_(true), pairs_(std::move(sides)) {}
 
   /// One pair for each of so many axes, or as many as were given.
   std::vector<std::pair<std::int64_t, std::int64_t>> pairs(int axes) const {

@@ -11,13 +11,14 @@
 #include "stet/base/where.h"
 #include "stet/core/in.h"
 #include "stet/core/tensor.h"
+#include "stet/keras/recipe.h"
 
 namespace stet::keras {
 
 /// What an optimizer takes as its learning rate: a number, which becomes a Variable; or a schedule, one of
 /// keras::schedules or a callable of your own from the step count (i64, the first step is 0) to a rate. A schedule is
 /// computed inside the step, so that a traced step is traced once.
-class LearningRate {
+class LearningRate : public Recorded {
  public:
   using Rule = std::function<Tensor(const Tensor& step)>;
 
@@ -26,13 +27,20 @@ class LearningRate {
   template <class F>
   requires(!inside::Number<std::remove_cvref_t<F>> && !std::is_same_v<std::remove_cvref_t<F>, LearningRate> &&
            std::is_invocable_r_v<Tensor, F, const Tensor&>) LearningRate(F schedule)
-      : schedule_(std::move(schedule)) {}
+      : Recorded(recorded(schedule)), schedule_(std::move(schedule)) {}
 
   bool is_schedule() const { return schedule_ != nullptr; }
   double rate() const { return rate_; }
   const Rule& schedule() const { return schedule_; }
 
  private:
+  template <class F>
+  static Recorded recorded(const F& schedule) {
+    if constexpr (std::is_convertible_v<const F*, const Recorded*>)
+      return schedule;
+    else
+      return {};
+  }
   double rate_ = 0;
   Rule schedule_;
 };
@@ -40,7 +48,7 @@ class LearningRate {
 namespace schedules {
 
 /// A schedule of Keras's. `schedule(step)` is the rate after so many steps, f64.
-class STET_API Schedule {
+class STET_API Schedule : public Recorded {
  public:
   Tensor operator()(In step) const;
 

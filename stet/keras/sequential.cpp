@@ -2,54 +2,39 @@
 
 #include <vector>
 
-#include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/keras/input_body.h"
 #include "stet/keras/layer_state.h"
+#include "stet/keras/sequential_body.h"
 
 namespace stet::keras {
-namespace {
 
-class SequentialBody : public CustomModel {
- public:
-  explicit SequentialBody(std::string name) : CustomModel(std::move(name)) {}
-
-  Tensors call_many(const Tensors& inputs, const Context& context) override {
-    Tensors out = inputs;
-    CallOptions options{.training = context.training, .mask = context.mask()};
-    for (const Layer& layer : layers()) {
-      out = layer.call_many(out, options, context.where);
-      options.mask = {};
-    }
-    return out;
+Tensors SequentialBody::call_many(const Tensors& inputs, const Context& context) {
+  Tensors out = inputs;
+  CallOptions options{.training = context.training, .mask = context.mask()};
+  for (const Layer& layer : layers()) {
+    out = layer.call_many(out, options, context.where);
+    options.mask = {};
   }
-  void visit_members(MemberVisitor& visitor) override {
-    for (const Layer& layer : layers()) visitor(layer.name(), layer);
-  }
-
-  ModelNames names() const override {
-    std::vector<Layer> all = layers();
-    if (all.empty()) return {};
-    return {{all.front().name()}, {all.back().name()}};
-  }
-
-  /// As they are now: another thread may add one meanwhile.
-  std::vector<Layer> layers() const {
-    std::lock_guard lock(guard_);
-    return layers_;
-  }
-  void add(const Layer& layer, Where where) {
-    std::lock_guard lock(guard_);
-    check(layer, where);
-    layers_.push_back(layer);
-  }
-
- private:
-  void check(const Layer& layer, Where where) const;
-
-  mutable Lock guard_;
-  std::vector<Layer> layers_;
-};
+  return out;
+}
+void SequentialBody::visit_members(MemberVisitor& visitor) {
+  for (const Layer& layer : layers()) visitor(layer.name(), layer);
+}
+ModelNames SequentialBody::names() const {
+  std::vector<Layer> all = layers();
+  if (all.empty()) return {};
+  return {{all.front().name()}, {all.back().name()}};
+}
+std::vector<Layer> SequentialBody::layers() const {
+  std::lock_guard lock(guard_);
+  return layers_;
+}
+void SequentialBody::add(const Layer& layer, Where where) {
+  std::lock_guard lock(guard_);
+  check(layer, where);
+  layers_.push_back(layer);
+}
 
 void SequentialBody::check(const Layer& layer, Where where) const {
   if (!layer.defined())
@@ -62,14 +47,11 @@ void SequentialBody::check(const Layer& layer, Where where) const {
     throw UserError(error_text("Sequential: an Input stands after another layer", where, "it is the first one"));
 }
 
-/// With an Input in front all shapes are known.
 void build_if_known(SequentialBody& body, Where where) {
   std::vector<Layer> layers = body.layers();
   if (layers.size() < 2) return;
   if (auto* input = dynamic_cast<InputLayerBody*>(layers[0].body().get())) build_from(body, {input->type()}, {}, where);
 }
-
-}  // namespace
 
 Sequential::Sequential() : Model(std::make_shared<SequentialBody>(std::string())) {}
 

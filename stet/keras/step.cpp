@@ -83,6 +83,22 @@ std::vector<Tensor> Step::operator()(const Batch& batch, const ModelForm& model,
   return of_x_(batch.x, model, where);
 }
 
+void Step::prepare(const Batch& batch, const ModelForm& model, Where where) {
+  if (eagerly_) {
+    run(batch);
+    return;
+  }
+  model.state().refresh();
+  if (!batch.more_x.empty() || !batch.more_y.empty() || !batch.more_sample_weight.empty())
+    of_several_.concrete(batch.all_x(), batch.all_y(), batch.all_sample_weights(), model, where);
+  else if (batch.y.defined() && batch.sample_weight.defined())
+    of_x_y_weight_.concrete(batch.x, batch.y, batch.sample_weight, model, where);
+  else if (batch.y.defined())
+    of_x_y_.concrete(batch.x, batch.y, model, where);
+  else
+    of_x_.concrete(batch.x, model, where);
+}
+
 std::vector<std::string> Step::names() const {
   std::lock_guard lock(guard_);
   return names_;

@@ -56,6 +56,9 @@ class Step {
 
   /// The values in the order of names().
   std::vector<Tensor> operator()(const Batch& batch, const ModelForm& model, Where where);
+  /// All that such a step makes is there afterwards (weights, slots, metrics' Variables): it is traced, and not run. An
+  /// eager one is run.
+  void prepare(const Batch& batch, const ModelForm& model, Where where);
   std::vector<std::string> names() const;
   const std::string& name() const { return name_; }
   int trace_count() const;

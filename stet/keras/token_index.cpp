@@ -245,6 +245,12 @@ std::shared_ptr<const TokenTable<Token>> TokenIndex<Token>::table(const std::str
 }
 
 template <class Token>
+std::shared_ptr<const TokenTable<Token>> TokenIndex<Token>::table_if_any() const {
+  std::lock_guard lock(guard_);
+  return table_;
+}
+
+template <class Token>
 std::int64_t TokenIndex<Token>::size(const Table& table) const {
   return settings_.token_start() + static_cast<std::int64_t>(table.tokens.size());
 }

@@ -66,6 +66,8 @@ class TokenIndex {
   void adapt(const TokenCounts<Token>& seen);
   /// UserError where there is none yet.
   std::shared_ptr<const Table> table(const std::string& description, Where where) const;
+  /// Null where there is none yet.
+  std::shared_ptr<const Table> table_if_any() const;
 
   std::int64_t size(const Table& table) const;
   /// How wide codes are.

@@ -1,7 +1,11 @@
 // What a compiled model keeps: how it is trained, and its traced steps. Not a public header.
 #pragma once
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "stet/base/lock.h"
@@ -22,6 +26,8 @@ struct Training {
   Metric mean_loss;
   std::vector<CompiledOutput> outputs;  // empty until it is known how many there are
   std::shared_ptr<Step> train, test, predict;
+  /// By the number of the model's form and the step's name: the Variables that its host code used, by their ids.
+  std::map<std::pair<std::uint64_t, std::string>, std::map<std::uint64_t, Variable>> used;
   /// A form that the model had: what traces of it rely on.
   struct Form {
     std::uint64_t number = 0;

@@ -1,34 +1,18 @@
 #include "stet/keras/utf8.h"
 
 #include <algorithm>
-#include <cstdint>
+
+#include "stet/files/utf8.h"
 
 namespace stet::keras {
+
+using files::character_length;
+
 namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_punctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
-}
-
-/// How many bytes the character has that begins here; 0: none does.
-std::size_t character_length(std::string_view rest) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(rest[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xc2 && first < 0xe0   ? 2
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first < 0xf5                  ? 4
-                                                             : 0;
-  if (first < 0xc2 || length == 0 || rest.size() < length) return 0;
-  std::uint32_t code = first & (0xffU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  if (length == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) return 0;
-  if (length == 4 && (code < 0x10000 || code > 0x10ffff)) return 0;
-  return length;
 }
 
 }  // namespace

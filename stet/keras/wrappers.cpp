@@ -8,6 +8,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/keras/added_losses.h"
+#include "stet/keras/layer_fields.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/recurrent_body.h"
 #include "stet/ops/loops.h"
@@ -76,13 +77,40 @@ class BidirectionalBody : public LibraryLayer, public KeepsState {
   const std::string mode_;
 };
 
+/// `dtype` is no option here, and kept for those who read what is written.
+std::shared_ptr<BidirectionalBody> bidirectional(const RecurrentLayer& layer, BidirectionalOptions options, Where where,
+                                                 DTypePolicy dtype = {});
+
+struct BidirectionalRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "Bidirectional";
+  Layer forward = {}, backward = {};
+  std::string merge_mode = "concat", name = {};
+  DTypePolicy dtype = {};
+  void fields(Fields& f) {
+    f.layer_name(name);
+    f("dtype", dtype);
+    std::optional<std::string> mode;  // Keras's None is "none" here
+    if (merge_mode != "none") mode = merge_mode;
+    f("merge_mode", mode);
+    merge_mode = mode.value_or("none");
+    f.required("layer", forward);
+    f("backward_layer", backward);
+  }
+  Layer make(Where where) const {
+    BidirectionalOptions options{.merge_mode = merge_mode, .name = name};
+    if (backward.defined()) options.backward_layer = RecurrentLayer::from_body(backward.body());
+    return Layer(bidirectional(RecurrentLayer::from_body(forward.body()), options, where, dtype));
+  }
+};
+const Savable<BidirectionalRecipe> savable_bidirectional;
+
 /// "forward_" and the name, once.
 std::string prefixed(const std::string& prefix, const std::string& name) {
   return name.starts_with(prefix) ? name : prefix + name;
 }
 
-std::shared_ptr<BidirectionalBody> bidirectional(const RecurrentLayer& layer, BidirectionalOptions options,
-                                                 Where where) {
+std::shared_ptr<BidirectionalBody> bidirectional(const RecurrentLayer& layer, BidirectionalOptions options, Where where,
+                                                 DTypePolicy dtype) {
   constexpr const char* modes[] = {"concat", "sum", "mul", "ave", "none"};
   if (std::find(std::begin(modes), std::end(modes), options.merge_mode) == std::end(modes))
     throw UserError(error_text(text("Bidirectional: there is no merge_mode '", options.merge_mode, "'"), where,
@@ -114,7 +142,9 @@ std::shared_ptr<BidirectionalBody> bidirectional(const RecurrentLayer& layer, Bi
     throw UserError(error_text("Bidirectional: return_sequences, return_state or stateful of the layers differ", where,
                                "give both the same"));
   for (const RecurrentLayer& one : {forward, backward}) body_of(one).zero_masked_outputs(a.return_sequences);
-  return std::make_shared<BidirectionalBody>(forward, backward, std::move(options));
+  auto body = std::make_shared<BidirectionalBody>(forward, backward, options);
+  note_recipe(*body, BidirectionalRecipe{forward, backward, options.merge_mode, options.name, dtype});
+  return body;
 }
 
 // --- a layer at every step
@@ -168,6 +198,24 @@ class TimeDistributedBody : public LibraryLayer {
   const Layer layer_;
 };
 
+struct TimeDistributedRecipe {
+  static constexpr const char *module = "keras.layers", *class_name = "TimeDistributed";
+  Layer layer = {};
+  TimeDistributedOptions options = {};
+  DTypePolicy dtype = {};
+  void fields(Fields& f) {
+    f.layer_name(options.name);
+    f("dtype", dtype);
+    f.required("layer", layer);
+  }
+  Layer make(Where where) const {
+    Layer made = TimeDistributed(layer, options, where);
+    note_recipe(made, *this);  // with the type, which is no option here
+    return made;
+  }
+};
+const Savable<TimeDistributedRecipe> savable_time_distributed;
+
 }  // namespace
 
 Bidirectional::Bidirectional(const RecurrentLayer& layer, BidirectionalOptions options, Where where)
@@ -183,7 +231,9 @@ std::vector<KerasTensor> Bidirectional::with_state(const KerasTensor& x, Symboli
 TimeDistributed::TimeDistributed(const Layer& layer, TimeDistributedOptions options, Where where)
     : Layer([&] {
         layer.name(where);  // it is defined
-        return std::make_shared<TimeDistributedBody>(layer, std::move(options.name));
-      }()) {}
+        return std::make_shared<TimeDistributedBody>(layer, options.name);
+      }()) {
+  note_recipe(*this, TimeDistributedRecipe{layer, std::move(options)});
+}
 
 }  // namespace stet::keras

@@ -1,4 +1,6 @@
 // What a Keras user does wrong, and what is said: the layer, both shapes, the user's line, the remedy.
+#include <limits>
+
 #include "expect_error.h"
 
 namespace stet {
@@ -160,6 +162,11 @@ TEST_F(KerasWrongUses, Options) {
   EXPECT_SAYS(keras::Dropout(1.5), "Dropout: a rate of 1.5", "it is a probability, from 0 to 1");
   EXPECT_SAYS(keras::Adam(-1), "Adam: a learning rate of -1");
   EXPECT_SAYS(keras::Conv2D(3, 3, {.padding = "causal"}), "padding", "causal");
+  // As files may have it: the columns of all gates would be more than numbers have room for.
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_SAYS(keras::LSTM{most}, "LSTM: 9223372036854775807 units", "fix: a tensor has at most 2^62 elements");
+  EXPECT_SAYS(keras::GRU{most}, "GRU: 9223372036854775807 units", "fix: a tensor has at most 2^62 elements");
+  EXPECT_SAYS(keras::ConvLSTM1D(most, 3), "ConvLSTM1D: 9223372036854775807 filters", "at most 2^62 elements");
   EXPECT_SAYS(keras::Embedding(10, 4)(tensor({{1, 12}})), "holds index 12", "allowed are 0 to 9", "in layer embedding");
 }
 
