@@ -5,10 +5,10 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-full run bench docs oracle format install test-asan test-tsan ci configure
+.PHONY: help deps build test test-full run bench bench-peers docs oracle format install test-asan test-tsan ci configure
 
 help:  ## Show the targets
-	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-10s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-11s %s\n", $$1, $$2}'
 
 deps:  ## Install the Debian packages that are missing (with sudo when not root)
 	@sh cmake/install-packages.sh cmake/packages.txt
@@ -41,6 +41,15 @@ bench:  ## Install what benchmarks need (LibTorch), build them, run them
 	@sh cmake/install-packages.sh cmake/packages-bench.txt
 	@$(MAKE) --no-print-directory build PRESET=bench
 	@cmake --build --preset bench --target run_bench
+
+# make bench-peers QUICK=1 only shows that all of it works, and writes no page. PEERS_PYTHON names the Python of a virtual environment
+# that is there; PEERS has further words for bench/peers/peers.py, such as --workloads cnn,lstm or --threads 16.
+PEERS_PYTHON ?= build/peers-venv/bin/python
+bench-peers: configure  ## Time stet beside TensorFlow, JAX and PyTorch, and write the tables of docs/benchmarks.md
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target bench_peer_workloads
+	@sh bench/peers/environment.sh $(PEERS_PYTHON)
+	@python3 bench/peers/peers.py --program $(BUILD)/bench/peer_workloads --python $(PEERS_PYTHON) \
+	  $(if $(QUICK),--quick,--page docs/benchmarks.md) $(PEERS)
 
 docs: build  ## Make the parts of docs/ that are made by commands
 	@cmake --build --preset $(PRESET) --target docs

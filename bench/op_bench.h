@@ -47,7 +47,8 @@ inline void compare_ops(const std::string& title, const std::function<void()>& o
                         const std::vector<std::function<void()>>& theirs, std::int64_t moved = 0) {
   if (op_filter && title.find(op_filter) == std::string::npos) return;
   auto turn = [](const std::function<void()>& body) {
-    return [&body, calls = calls_for(body, 1e6)] { return best_time(body, calls, 3); };
+    // Cores that have rested are slow for some milliseconds: as many tries as leave that behind.
+    return [&body, calls = calls_for(body, 1e6)] { return best_time(body, calls, 10); };
   };
   std::vector<Turn> turns{turn(ours)};
   for (const auto& way : theirs) turns.push_back(turn(way));

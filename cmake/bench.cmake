@@ -1,6 +1,7 @@
 # Every bench/*.cpp is a program; `run_bench` prints the table of bench/run.sh. A program that includes LibTorch's or
 # oneDNN's headers, to compare, is linked with them; one that includes what the library hides has the objects linked in.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cpp)
+list(FILTER bench_sources EXCLUDE REGEX "/peer_workloads.cpp$")  # a target of its own
 set(programs "")
 foreach(source IN LISTS bench_sources)
   cmake_path(GET source STEM name)

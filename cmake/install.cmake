@@ -9,22 +9,27 @@ set(STET_PUBLIC_HEADERS
     stet/core/tensor.h stet/core/dlpack.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/vmap.h stet/core/tape.h
     stet/core/differentiate.h
     stet/core/function.h stet/core/audit.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
-    stet/core/host_call.h stet/core/ledger.h
+    stet/core/host_call.h stet/core/ledger.h stet/core/export.h
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def
-    stet/data/idx.h stet/data/element.h stet/data/dataset.h
+    stet/data/idx.h stet/data/element.h stet/data/options.h stet/data/position.h stet/data/dataset.h
+    stet/data/labeled.h stet/data/paths.h stet/data/bytes_view.h stet/data/csv.h stet/data/npy.h
+    stet/data/text_lines.h stet/data/tfrecord.h stet/data/example.h stet/data/image.h stet/data/image_folder.h
+    stet/data/wav.h
     stet/keras/activation.h stet/keras/activation_layers.h stet/keras/adaptive_pooling.h stet/keras/attention.h
-    stet/keras/augmentation.h stet/keras/by_output.h stet/keras/callback.h stet/keras/categories.h stet/keras/cells.h
+    stet/keras/augmentation.h stet/keras/backup_and_restore.h stet/keras/by_output.h stet/keras/callback.h stet/keras/categories.h stet/keras/cells.h
+    stet/keras/checkpoint.h
     stet/keras/constraint.h stet/keras/conv_lstm.h stet/keras/convolution.h stet/keras/data.h stet/keras/dense.h
     stet/keras/dropout.h stet/keras/einsum_dense.h stet/keras/embedding.h stet/keras/flatten.h stet/keras/functional.h
     stet/keras/history.h stet/keras/identity.h stet/keras/initializer.h stet/keras/initializers.h stet/keras/input.h
-    stet/keras/keras.h stet/keras/lambda.h stet/keras/layer.h stet/keras/lookup.h stet/keras/loss.h stet/keras/losses.h
+    stet/keras/keras.h stet/keras/lambda.h stet/keras/layer.h stet/keras/layer_config.h stet/keras/lookup.h stet/keras/loss.h stet/keras/losses.h
     stet/keras/losses_hinge.h stet/keras/losses_probabilistic.h stet/keras/losses_regression.h
     stet/keras/losses_similarity.h stet/keras/members.h stet/keras/merging.h stet/keras/metric.h stet/keras/metrics.h
     stet/keras/metrics_accuracy.h stet/keras/metrics_confusion.h stet/keras/metrics_f_score.h stet/keras/metrics_iou.h
     stet/keras/metrics_probabilistic.h stet/keras/metrics_reduction.h stet/keras/metrics_regression.h
-    stet/keras/model.h stet/keras/noise.h stet/keras/normalization.h stet/keras/optimizer.h stet/keras/optimizers.h
+    stet/keras/model.h stet/keras/model_checkpoint.h stet/keras/noise.h stet/keras/normalization.h stet/keras/optimizer.h stet/keras/optimizers.h
     stet/keras/policy.h stet/keras/pooling.h stet/keras/preprocessing.h stet/keras/random_images.h
-    stet/keras/recurrent.h stet/keras/regularizer.h stet/keras/reshaping.h stet/keras/schedule.h
+    stet/keras/recurrent.h stet/keras/recipe.h stet/keras/regularizer.h stet/keras/reshaping.h stet/keras/saving.h
+    stet/keras/saving_options.h stet/keras/schedule.h stet/keras/save_frequency.h stet/keras/saved_state.h
     stet/keras/sequential.h stet/keras/strings.h stet/keras/text_vectorization.h stet/keras/window_sizes.h
     stet/keras/wrappers.h)
 

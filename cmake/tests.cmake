@@ -8,8 +8,12 @@ function(stet_add_tests name shards)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${name} PRIVATE -fpch-preprocess)  # ccache needs it
   endif()
-  # Compiling tests is most of a build, running them is not: what they measure is in the library.
+  # Compiling tests is most of a build, running them is not: what they measure is in the library, and so is what they
+  # look for undefined behaviour in.
   target_compile_options(${name} PRIVATE -O0)
+  if(STET_SANITIZE MATCHES undefined)
+    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+  endif()
   # Few processes rather than one per test: programs compiled for one test serve the next.
   math(EXPR last "${shards} - 1")
   foreach(shard RANGE ${last})
@@ -56,9 +60,21 @@ if(test_sources AND STET_INTERNAL_TESTS)
   set_tests_properties(${coverage} PROPERTIES FIXTURES_REQUIRED ${coverage}_written
                        ENVIRONMENT "STET_COVERAGE_FOLDER=${coverage_folder}")
 endif()
+# Of the public tests the thread sanitizer has those that start threads or train: the others would only tell it again
+# that the kernels' threads do as they should.
+if(STET_SANITIZE STREQUAL thread)
+  foreach(source IN LISTS public_test_sources)
+    file(STRINGS ${source} threads LIMIT_COUNT 1
+         REGEX "std::(thread|jthread|async)|num_parallel_calls|prefetch|[.]fit[(]")
+    if(NOT threads)
+      list(REMOVE_ITEM public_test_sources ${source})
+    endif()
+  endforeach()
+endif()
 if(public_test_sources)
   stet_add_tests(stet_public_tests 2 ${public_test_sources})
-  target_link_libraries(stet_public_tests PRIVATE stet::stet)
+  target_precompile_headers(stet_public_tests PRIVATE <stet/stet.h>)
+  target_link_libraries(stet_public_tests PRIVATE stet::stet ZLIB::ZLIB)  # zlib: files for readers to refuse
   # A library for tests to open and close. Without unique symbols, which would keep it loaded.
   add_library(stet_test_plugin MODULE tests/plugin/plugin.cpp)
   target_link_libraries(stet_test_plugin PRIVATE stet::stet stet_options)
@@ -66,7 +82,6 @@ if(public_test_sources)
     target_compile_options(stet_test_plugin PRIVATE -fno-gnu-unique)
   endif()
   add_dependencies(stet_public_tests stet_test_plugin)
-  target_compile_definitions(stet_public_tests PRIVATE STET_TEST_PLUGIN="$<TARGET_FILE:stet_test_plugin>")
   # Once more with every trace's first call, and every audit, checked against the same code run eagerly.
   if(NOT STET_SANITIZE)
     add_test(NAME stet_public_tests_verified COMMAND stet_public_tests --gtest_brief=1
@@ -81,6 +96,21 @@ add_executable(stet_random_programs ${random_program_sources})
 target_link_libraries(stet_random_programs PRIVATE stet_options stet::stet)
 add_test(NAME ${STET_TEST_PREFIX}random_programs COMMAND stet_random_programs)
 set_tests_properties(${STET_TEST_PREFIX}random_programs PROPERTIES TIMEOUT 600)
+
+# Readers of files against files that were changed at random: some thousands of every format, or what some seconds give.
+# It can run for longer elsewhere (--count, --seed).
+if(STET_INTERNAL_TESTS)
+  file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/*.cpp)
+  add_executable(stet_fuzz_files ${fuzz_sources})
+  target_link_libraries(stet_fuzz_files PRIVATE stet_options stet_objects)
+  set(fuzz_count 20000)
+  if(STET_SANITIZE)
+    set(fuzz_count 5000)
+  endif()
+  add_test(NAME ${STET_TEST_PREFIX}fuzz_files COMMAND stet_fuzz_files --count ${fuzz_count} --seconds 20
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${STET_TEST_PREFIX}fuzz_files PROPERTIES TIMEOUT 600)
+endif()
 
 # What no sanitizer changes.
 if(NOT STET_SANITIZE)
@@ -112,6 +142,8 @@ if(NOT STET_SANITIZE)
   add_test(NAME docs_names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/names.sh ${PROJECT_SOURCE_DIR}
            ${PROJECT_BINARY_DIR}/generated)
   add_test(NAME docs_links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/links.sh ${PROJECT_SOURCE_DIR})
+  # Which runs of peers count, and what becomes of them in docs/benchmarks.md.
+  add_test(NAME bench_peers COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/bench/peers_test.py)
   # Every public function of ops has an example.
   add_test(NAME docs_examples COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/examples.sh ${PROJECT_SOURCE_DIR}
            ${PROJECT_BINARY_DIR}/generated)
@@ -134,9 +166,17 @@ if(STET_EXAMPLES)
     set(arguments "")
     if(example STREQUAL fashion_mnist)
       set(arguments --epochs 1)
+    elseif(example MATCHES "^serve/")
+      set(arguments ${PROJECT_BINARY_DIR}/examples/serve/spirals.stet)
     endif()
     add_test(NAME ${STET_TEST_PREFIX}${target} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/examples/run.sh
              $<TARGET_FILE:${target}> ${PROJECT_SOURCE_DIR}/examples/${example}.txt ${arguments})
     set_tests_properties(${STET_TEST_PREFIX}${target} PROPERTIES TIMEOUT 300)
+    # One program exports what the other one loads.
+    if(example STREQUAL serve/train)
+      set_tests_properties(${STET_TEST_PREFIX}${target} PROPERTIES FIXTURES_SETUP ${STET_TEST_PREFIX}exported)
+    elseif(example STREQUAL serve/serve)
+      set_tests_properties(${STET_TEST_PREFIX}${target} PROPERTIES FIXTURES_REQUIRED ${STET_TEST_PREFIX}exported)
+    endif()
   endforeach()
 endif()

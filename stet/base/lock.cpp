@@ -50,9 +50,14 @@ void in_child() {
   after_fork();
 }
 
-Presence* own_presence() {
+/// From the first call on, forks are counted and waited for.
+void watch_forks() {
   static const int prepared = pthread_atfork(before_fork, after_fork, in_child);
   (void)prepared;
+}
+
+Presence* own_presence() {
+  watch_forks();
   Presence* own = nullptr;
   for (Presence* one = presences.load(); one && !own; one = one->next)
     if (!one->taken.exchange(true)) own = one;
@@ -94,6 +99,9 @@ bool ForkSafeSection::open() { return this_thread.depth > 0; }
 WorksInsideSection::WorksInsideSection(bool inside) : inside_(inside) { this_thread.depth += inside_; }
 WorksInsideSection::~WorksInsideSection() { this_thread.depth -= inside_; }
 
-std::uint64_t fork_generation() { return generation.load(std::memory_order_relaxed); }
+std::uint64_t fork_generation() {
+  watch_forks();
+  return generation.load(std::memory_order_relaxed);
+}
 
 }  // namespace stet

@@ -60,6 +60,7 @@ struct Knowledge {
   EquationSet equations;
   std::vector<KnownRange> as_stated;
   std::vector<KnownRange> rewritten;  // by the equations
+  std::vector<Fact> comparisons;      // all but the equations: what is rewritten when these change
 };
 
 namespace {
@@ -303,19 +304,16 @@ void learn(Knowledge& knowledge, const Fact& fact, const TablePointer& table) {
       add_range(knowledge.as_stated, difference, fact.relation);
     }
   });
+  if (fact.relation != Relation::equal) knowledge.comparisons.push_back(fact);
 }
 
 /// After the equations are there: the comparisons seen through them.
-void learn_rewritten(Knowledge& knowledge, const SymbolScope& scope) {
+void learn_rewritten(Knowledge& knowledge) {
   knowledge.rewritten.clear();
-  const auto learn_one = [&](const Fact& fact) {
-    if (fact.relation == Relation::equal) return;
+  for (const Fact& fact : knowledge.comparisons)
     learn_if_possible([&] {
       add_range(knowledge.rewritten, rewritten(fact.left - fact.right, knowledge.equations, true), fact.relation);
     });
-  };
-  for (const Fact& fact : scope.facts()) learn_one(fact);
-  for (const SizeCheck& check : scope.checks()) learn_one(check.fact);
   tighten(knowledge.as_stated);
   tighten(knowledge.rewritten);
 }
@@ -449,7 +447,7 @@ std::shared_ptr<const Knowledge> knowledge_of(const SymbolScope& scope) {
   for (const SizeCheck& check : scope.checks().subspan(current->checks)) learn(*current, check.fact, scope.table_);
   current->facts = scope.facts().size();
   current->checks = scope.checks().size();
-  learn_rewritten(*current, scope);
+  learn_rewritten(*current);
   return current;
 }
 

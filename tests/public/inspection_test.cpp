@@ -255,9 +255,16 @@ TEST_F(Inspection, cost_of_maps_and_reductions) {
   Function copies = function("copies(x)", [](Tensor x) { return transpose(x); });
   EXPECT_EQ(copies.cost({f32, {3, 4}}).flops, 0);
   EXPECT_EQ(copies.cost({f32, {3, 4}}).bytes, 2 * 4 * 12);
+  // A row at a time: nothing lies in memory between.
   Function softmaxes = function("softmaxes(x)", [](Tensor x) { return softmax(x); });
-  EXPECT_GT(softmaxes.cost({f32, {64, 1000}}).arena_bytes, 0);
+  cost = softmaxes.cost({f32, {64, 1000}});
+  EXPECT_EQ(cost.kernels, 1);
+  EXPECT_EQ(cost.bytes, 2 * 4 * 64 * 1000);
+  EXPECT_EQ(cost.flops, 64 * 1000 * 5);  // max; subtract, exp and sum; divide
+  EXPECT_EQ(cost.arena_bytes, 0);
   EXPECT_EQ(softmaxes.cost({f32, {0, 1000}}).flops, 0);
+  Function twice = function("twice(x)", [](Tensor x) { return matmul(softmax(x), transpose(x)); });
+  EXPECT_GE(twice.cost({f32, {64, 1000}}).arena_bytes, 4 * 64 * 1000);
 }
 
 TEST_F(Inspection, cost_of_convolutions_branches_and_late_sizes) {

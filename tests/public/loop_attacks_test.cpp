@@ -54,7 +54,7 @@ void check(
   EXPECT_EQ(f.trace_count(), 1) << f.explain();
 }
 
-/// The gradient of the sum of what code gives. Where no turn connects them there is none eagerly, and zeros traced.
+/// The gradient of the sum of what code gives; zeros where that does not depend on x, as second ones may not.
 Code gradient_of(const Code& code) {
   return [code](const Tensor& x) {
     GradientTape tape;

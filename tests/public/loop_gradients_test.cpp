@@ -257,4 +257,142 @@ TEST(LoopGradients, NothingFlowsBackByWhatNobodyAskedFor) {
   EXPECT_EQ(f(tensor(2.)).item<double>(), 3);
 }
 
+// --- loops that take no turn: what they give is computed from the same, with a derivative of 0
+
+/// By x, by a Variable and by a tensor that the body captures: as if the loop were traced.
+void expect_like_traced(const char* what,
+                        const std::function<Tensor(Tensor x, Tensor captured, const Variable& w)>& code) {
+  SCOPED_TRACE(what);
+  const Variable w(tensor({1.5, -2.0}), {.name = "w"});
+  auto gradients = [=](Tensor x, Tensor captured) {
+    GradientTape tape;
+    tape.watch(x);
+    tape.watch(captured);
+    Tensor y = code(x, captured, w);
+    std::vector<Tensor> d = tape.gradient(sum(y), {x, captured, w});
+    return std::tuple(y, d[0], d[1], d[2]);
+  };
+  Function traced_gradients = function("gradients(x, captured)", gradients);
+  for (int turns : {0, 3, 0}) {
+    SCOPED_TRACE(turns);
+    Tensor x = random::stateless_normal({turns, 2}, {1, 2}, {.dtype = f64}), captured = tensor({-0.0, 4.0});
+    auto eager = gradients(x, captured), traced = traced_gradients(x, captured);
+    auto expect_same = [](const char* of, const Tensor& a, const Tensor& b) {
+      SCOPED_TRACE(of);
+      ASSERT_EQ(a.defined(), b.defined());
+      if (!a.defined()) return;
+      EXPECT_EQ(a.shape().str(), b.shape().str());
+      const std::vector<double> one = a.to_vector<double>(), other = b.to_vector<double>();
+      ASSERT_EQ(one.size(), other.size());
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        EXPECT_TRUE(one[i] == other[i] || std::abs(one[i] - other[i]) < 1e-12) << one[i] << " " << other[i];
+      }
+    };
+    expect_same("value", std::get<0>(eager), std::get<0>(traced));
+    if (turns == 0) expect_same("signs of zeros", 1 / std::get<0>(eager), 1 / std::get<0>(traced));
+    expect_same("by x", std::get<1>(eager), std::get<1>(traced));
+    expect_same("by what is captured", std::get<2>(eager), std::get<2>(traced));
+    expect_same("by a Variable", std::get<3>(eager), std::get<3>(traced));
+  }
+}
+
+TEST(LoopsWithoutTurns, DependOnWhatTurnsReadAllTheSame) {
+  expect_like_traced("scan, its state", [](Tensor x, Tensor captured, const Variable& w) {
+    return scan([=](Tensor s, Tensor row) { return std::pair(tanh(s * w + row), s * row); }, captured, x).first;
+  });
+  expect_like_traced("scan, what is stacked", [](Tensor x, Tensor captured, const Variable& w) {
+    return scan([=](Tensor s, Tensor row) { return std::pair(s * w, row * captured); }, ones({2}, f64), x).second;
+  });
+  expect_like_traced("a part that nothing flows to", [](Tensor x, Tensor captured, const Variable& w) {
+    return scan([=](Tensor s, Tensor row) { return std::pair(s * w, row * captured); }, ones({2}, f64), x).first;
+  });
+  expect_like_traced("a state by way of another", [](Tensor x, Tensor captured, const Variable& w) {
+    auto [state, none] = scan(
+        [=](std::pair<Tensor, Tensor> s, Tensor row) {
+          return std::pair(std::pair(s.first + s.second, s.second * w + row * captured), s.first);
+        },
+        std::pair(zeros({2}, f64), ones({2}, f64)), x);
+    return state.first;
+  });
+  expect_like_traced("for, by a size", [](Tensor x, Tensor captured, const Variable& w) {
+    return for_loop(
+        x.dim(0), [=](Tensor, Tensor s) { return s * w + sum(x) * captured; }, captured);
+  });
+  expect_like_traced("for, by a value", [](Tensor x, Tensor captured, const Variable& w) {
+    return for_loop(
+        tensor(x.dim(0)), [=](Tensor, Tensor s) { return s * w * captured; }, ones({2}, f64));
+  });
+  expect_like_traced("while", [](Tensor x, Tensor captured, const Variable& w) {
+    return while_loop([=](std::pair<Tensor, Tensor> s) { return s.first < tensor(x.dim(0)); },
+                      [=](std::pair<Tensor, Tensor> s) {
+                        return std::pair(s.first + std::int64_t{1}, s.second * w + captured);
+                      },
+                      std::pair(tensor(std::int64_t{0}), ones({2}, f64)))
+        .second;
+  });
+  expect_like_traced("in each other", [](Tensor x, Tensor captured, const Variable& w) {
+    return for_loop(
+        2,
+        [=](Tensor, Tensor t) {
+          return for_loop(
+              x.dim(0), [=](Tensor, Tensor s) { return s * w + captured; }, t);
+        },
+        ones({2}, f64));
+  });
+  expect_like_traced("where gradients stop", [](Tensor x, Tensor captured, const Variable& w) {
+    return for_loop(
+        x.dim(0), [=](Tensor, Tensor s) { return s * w + stop_gradient(captured); }, ones({2}, f64));
+  });
+  expect_like_traced("with a derivative that is infinite", [](Tensor x, Tensor captured, const Variable& w) {
+    return for_loop(
+        x.dim(0), [=](Tensor, Tensor s) { return s * w + sqrt(abs(captured)) * 0 + log(captured * captured + 1); },
+        captured);
+  });
+}
+
+TEST(LoopsWithoutTurns, ForwardsAndTwice) {
+  Variable w(tensor({1.5, -2.0}), {.name = "w"});
+  auto f = [=](Tensor x) {
+    return sum(
+        scan([=](Tensor s, Tensor row) { return std::pair(s * w + row, s); }, x[0] * x[0], x[{range(1, x.dim(0))}])
+            .first);
+  };
+  Tensor x = tensor({{3.0, 4.0}}), direction = tensor({{1.0, 0.5}});
+  EXPECT_EQ(jvp(f, std::tuple(x), std::tuple(direction)).second.item<double>(), 10);
+  EXPECT_EQ(grad(f)(x).to_vector<double>(), (std::vector<double>{6, 8}));
+  EXPECT_EQ(hessian(f)(x).to_vector<double>(), (std::vector<double>{2, 0, 0, 2}));
+}
+
+/// What a turn would do is not done, and what cannot be traced is let alone.
+TEST(LoopsWithoutTurns, DoNothing) {
+  Variable count(tensor(0.0), {.name = "count"});
+  Tensor x = tensor({1.0, 2.0});
+  GradientTape tape;
+  tape.watch(x);
+  random::seed(3);
+  Tensor y = for_loop(
+      0,
+      [=](Tensor, Tensor s) {
+        count.assign_add(1.0);
+        assert_that(tensor(false), "no turn is taken");
+        return s * x + random::uniform({}, {.dtype = f64});
+      },
+      x);
+  Tensor z = for_loop(
+      0, [=](Tensor, Tensor s) { return s * x.item<double>({0}); }, x);
+  Tensor u = for_loop(
+      0, [=](Tensor, Tensor) -> Tensor { throw UserError("no turn is taken"); }, x);
+  Tensor v = for_loop(
+      0,
+      [=](Tensor, Tensor s) {
+        return s + gather(x, tensor({std::int64_t{7}, std::int64_t{8}}));
+      },
+      x);
+  EXPECT_EQ(count.read().item<double>(), 0);
+  const float drawn = random::uniform({}).item<float>();
+  random::seed(3);
+  EXPECT_EQ(random::uniform({}).item<float>(), drawn);
+  EXPECT_EQ(tape.gradient(sum(y + z + u + v), x).to_vector<double>(), (std::vector<double>{4, 4}));
+}
+
 }  // namespace
