@@ -1,6 +1,10 @@
 // The library lives as long as the process: what a user's static object does in its destructor may need all of it, also
 // the compiler. So none of its statics is ever destroyed, neither ours nor those of LLVM, which is linked in: the
 // linker sends their registrations here (--wrap in CMakeLists.txt). Memory goes back with the process.
+#include "stet/base/process_end.h"
+
+#include <cxxabi.h>
+
 extern "C" {
 
 /// std::ios_base::Init::~Init(): it counts those who use std::cout and flushes it when the last one ends. Were ours not
@@ -14,3 +18,15 @@ int __wrap___cxa_atexit(void (*destructor)(void*), void* object, void* library) 
   return 0;
 }
 }
+
+namespace stet {
+
+void at_process_end(void (*noticed)()) {
+  auto call = [](void* function) { reinterpret_cast<void (*)()>(function)(); };
+  // Without --wrap, as in tests that have the library's objects linked in, there is only the real one.
+  auto* registered = __real___cxa_atexit ? __real___cxa_atexit : abi::__cxa_atexit;
+  // No library's: the process's own. (Where there is no memory for it, it is not called.)
+  registered(call, reinterpret_cast<void*>(noticed), nullptr);
+}
+
+}  // namespace stet

@@ -1,11 +1,17 @@
 #include "stet/cpu/convolution_library.h"
 
 #include <algorithm>
+#include <atomic>
 #include <dnnl.hpp>
+#include <set>
+#include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
+#include "stet/base/process_end.h"
+#include "stet/base/text.h"
+#include "stet/base/thread_end.h"
 #include "stet/cpu/openmp.h"
 #include "stet/cpu/parallel_throwing.h"
 #include "stet/runtime/buffer.h"
@@ -16,8 +22,9 @@ namespace {
 using Dims = dnnl::memory::dims;
 using Description = dnnl::memory::desc;
 
-/// Multiply-adds of a piece, about 20 microseconds: the call of a primitive costs less than one.
-constexpr std::int64_t piece_work = 1'000'000;
+/// Multiply-adds of a piece of several images: ten microseconds and more, as to call a primitive costs one or two, and
+/// some hundred at most. Between them the images are cut into as many pieces as threads can share evenly.
+constexpr std::int64_t least_work = 1'000'000, most_work = 16'000'000, enough_pieces = 16;
 /// A filter's gradient has a sum for each piece, in memory of its own.
 constexpr std::int64_t most_sums = 8;
 /// Beyond these oneDNN's 32-bit numbers would not do.
@@ -26,6 +33,18 @@ constexpr std::int64_t largest_size = 1 << 20, largest_elements = std::int64_t{1
 const dnnl::engine& engine() {
   static const auto* made = new dnnl::engine(dnnl::engine::kind::cpu, 0);  // never destroyed: see base/thread_end.h
   return *made;
+}
+
+/// oneDNN ends with the process, before static objects that were made before its own: the tables in which it finds its
+/// implementations, each made when it is first asked for. Primitives that are there go on running.
+constinit std::atomic<bool> ended{false};
+
+/// To be called behind what may be the library's first answer of this kind, for which it may have made statics.
+void expect_its_end(const std::string& kind) {
+  static auto* const lock = new Lock;
+  static auto* const known = new std::set<std::string>;
+  std::scoped_lock locked(*lock);
+  if (known->insert(kind).second) at_process_end([] { ended = true; });
 }
 
 /// [batch, positions…, channels], channels last, as oneDNN counts axes: batch, channels, positions.
@@ -89,24 +108,72 @@ bool is_ordinary(const ConvolutionSizes& s) {
 }
 
 /// What runs as it is compiled for the machine, and not as a reference or by a product of all patches.
-bool is_fast(const char* implementation) {
-  std::string_view name(implementation);
+bool is_fast(std::string_view name) {
   return name.find("jit") == 0 || name.find("brg") == 0 || name.find("brd") == 0;
 }
 
-/// A primitive for pieces of one size.
-struct Piece {
-  dnnl::primitive primitive;
-  Description input, filter, output, scratch;
+struct Argument {
+  int number;
+  Description description;
 };
 
-template <class Made>
-Piece described(const Made& made, Description input, Description filter, Description output) {
-  return {dnnl::primitive(made), std::move(input), std::move(filter), std::move(output), made.scratchpad_desc()};
+/// A primitive, and what it takes; the last argument is its scratch memory.
+struct Primitive {
+  template <class Made>
+  Primitive(const Made& made, std::vector<Argument> taken)
+      : primitive(made.get()), implementation(made.impl_info_str()), arguments(std::move(taken)) {
+    arguments.push_back({DNNL_ARG_SCRATCHPAD, made.scratchpad_desc()});
+  }
+  /// At the addresses of all arguments but the scratch memory.
+  void execute(std::initializer_list<void*> addresses) const;
+
+  dnnl::primitive primitive;
+  std::string implementation;
+  std::vector<Argument> arguments;
+
+ private:
+  static std::uint64_t another() {
+    static std::atomic<std::uint64_t> made{0};
+    return ++made;
+  }
+  std::uint64_t number_ = another();  // of all that were ever made
+};
+
+/// What the library wants to be told at each call, made once for the calls that a thread makes one after the other: to
+/// make it takes as long as a small piece.
+struct CallsOfThread {
+  dnnl::stream stream{engine()};
+  std::uint64_t primitive = 0;  // whose arguments these are
+  std::vector<dnnl::memory> memory;
+  std::vector<dnnl_exec_arg_t> arguments;
+};
+thread_local CallsOfThread* calls_of_this_thread = nullptr;
+
+void Primitive::execute(std::initializer_list<void*> addresses) const {
+  SingleOpenMpThread single;
+  CallsOfThread& calls = calls_of_this_thread ? *calls_of_this_thread : make_for_this_thread(calls_of_this_thread);
+  if (calls.primitive != number_) {
+    calls.primitive = 0;
+    calls.memory.clear();
+    calls.arguments.clear();
+    for (const Argument& argument : arguments) {
+      calls.memory.emplace_back(argument.description, engine(), nullptr);
+      calls.arguments.push_back({argument.number, calls.memory.back().get()});
+    }
+    calls.primitive = number_;
+  }
+  const Buffer scratch = Buffer::allocate(std::max<std::size_t>(arguments.back().description.get_size(), 1));
+  std::size_t at = 0;
+  for (void* address : addresses) calls.memory[at++].set_data_handle(address, calls.stream);
+  calls.memory[at].set_data_handle(scratch.data(), calls.stream);
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), calls.stream.get(),
+                                                 static_cast<int>(calls.arguments.size()), calls.arguments.data()),
+                          "a primitive did not run");
+  calls.stream.wait();
 }
 
 /// Nothing where the library has no fast code.
-std::unique_ptr<Piece> piece_of(const ConvolutionSizes& s, const Geometry& geometry, std::int64_t batch) {
+std::unique_ptr<Primitive> piece_of(const ConvolutionSizes& s, const Geometry& geometry, std::int64_t batch) {
   using namespace dnnl;
   Description input = images(batch, s.groups * s.channels, geometry.input),
               output = images(batch, s.groups * s.features, geometry.output), filter = geometry.any_filter();
@@ -119,18 +186,24 @@ std::unique_ptr<Piece> piece_of(const ConvolutionSizes& s, const Geometry& geome
       engine());
   if (s.result == ConvolutionResult::output) {
     if (!is_fast(forward.impl_info_str())) return nullptr;
-    return std::make_unique<Piece>(described(forward, input, forward.weights_desc(), output));
+    return std::make_unique<Primitive>(
+        forward, std::vector<Argument>{
+                     {DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, forward.weights_desc()}, {DNNL_ARG_DST, output}});
   }
   if (s.result == ConvolutionResult::input) {
     convolution_backward_data::primitive_desc made(
         {direct, input, filter, output, g.strides, g.dilations, g.low, g.high}, attributes, engine(), forward);
     if (!is_fast(made.impl_info_str())) return nullptr;
-    return std::make_unique<Piece>(described(made, input, made.weights_desc(), output));
+    return std::make_unique<Primitive>(
+        made, std::vector<Argument>{
+                  {DNNL_ARG_DIFF_SRC, input}, {DNNL_ARG_WEIGHTS, made.weights_desc()}, {DNNL_ARG_DIFF_DST, output}});
   }
   convolution_backward_weights::primitive_desc made(
       {direct, input, filter, output, g.strides, g.dilations, g.low, g.high}, attributes, engine(), forward);
   if (!is_fast(made.impl_info_str())) return nullptr;
-  return std::make_unique<Piece>(described(made, input, made.diff_weights_desc(), output));
+  return std::make_unique<Primitive>(
+      made, std::vector<Argument>{
+                {DNNL_ARG_SRC, input}, {DNNL_ARG_DIFF_WEIGHTS, made.diff_weights_desc()}, {DNNL_ARG_DIFF_DST, output}});
 }
 
 class LibraryConvolution : public BoundStep {
@@ -139,7 +212,9 @@ class LibraryConvolution : public BoundStep {
   explicit LibraryConvolution(const ConvolutionSizes& sizes) : s_(sizes) {
     Geometry geometry(s_);
     std::int64_t work = s_.outputs * s_.windows * s_.groups * s_.channels * s_.features;
-    each_ = std::clamp<std::int64_t>(piece_work / std::max<std::int64_t>(work, 1), 1, s_.batch);
+    work = std::max<std::int64_t>(work, 1);
+    each_ = std::min((s_.batch + enough_pieces - 1) / enough_pieces, most_work / work);
+    each_ = std::clamp(std::max(each_, least_work / work), std::int64_t{1}, s_.batch);
     if (s_.result == ConvolutionResult::filter) each_ = std::max(each_, (s_.batch + most_sums - 1) / most_sums);
     pieces_ = (s_.batch + each_ - 1) / each_;
     std::int64_t rest = s_.batch - (pieces_ - 1) * each_;
@@ -148,19 +223,17 @@ class LibraryConvolution : public BoundStep {
     if (rest != each_) {
       last_ = piece_of(s_, geometry, rest);
       // Pieces share one form of the filter.
-      if (!last_ || last_->filter != whole_->filter) return;
+      if (!last_ || filter_of(*last_) != filter_of(*whole_)) return;
     }
-    plain_filter_ = geometry.plain_filter();
-    filter_as_is_ = whole_->filter == plain_filter_;
-    if (!filter_as_is_) {
+    const Description plain = geometry.plain_filter(), turned = filter_of(*whole_);
+    filter_bytes_ = turned.get_size();
+    if (turned != plain) {
       bool to_plain = s_.result == ConvolutionResult::filter;
-      const Description &from = to_plain ? whole_->filter : plain_filter_,
-                        &to = to_plain ? plain_filter_ : whole_->filter;
+      const Description &from = to_plain ? turned : plain, &to = to_plain ? plain : turned;
       dnnl::primitive_attr attributes;
       attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
       dnnl::reorder::primitive_desc made(engine(), from, engine(), to, attributes);
-      reorder_ = dnnl::reorder(made);
-      reorder_scratch_ = made.scratchpad_desc();
+      turn_filter_ = std::make_unique<Primitive>(made, std::vector<Argument>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
     }
     usable = true;
   }
@@ -176,49 +249,32 @@ class LibraryConvolution : public BoundStep {
     }
   }
 
+  /// Of all primitives.
+  std::string implementations() const {
+    std::string names;
+    for (const Primitive* made : {whole_.get(), last_.get(), turn_filter_.get()})
+      if (made) names += made->implementation + " ";
+    return names;
+  }
+
   bool usable = false;
 
  private:
-  using Arguments = std::unordered_map<int, dnnl::memory>;
-
-  static void execute(const dnnl::primitive& primitive, Arguments arguments, const Description& scratch) {
-    SingleOpenMpThread single;
-    Buffer memory = Buffer::allocate(std::max<std::size_t>(scratch.get_size(), 1));
-    arguments.insert({DNNL_ARG_SCRATCHPAD, {scratch, engine(), memory.data()}});
-    dnnl::stream stream(engine());
-    primitive.execute(stream, arguments);
-    stream.wait();
-  }
-  void reorder(const Description& from_as, void* from, const Description& to_as, void* to) const {
-    execute(reorder_, {{DNNL_ARG_FROM, {from_as, engine(), from}}, {DNNL_ARG_TO, {to_as, engine(), to}}},
-            reorder_scratch_);
-  }
+  static const Description& filter_of(const Primitive& piece) { return piece.arguments[1].description; }
 
   void run_piece(std::int64_t number, void* input, void* filter, void* output) const {
-    const Piece& piece = last_ && number == pieces_ - 1 ? *last_ : *whole_;
-    auto at = [&](void* first, const Description& as, std::int64_t image) {
-      return dnnl::memory(as, engine(), static_cast<float*>(first) + number * each_ * image);
-    };
-    dnnl::memory x = at(input, piece.input, s_.inputs * s_.groups * s_.channels),
-                 y = at(output, piece.output, s_.outputs * s_.groups * s_.features), w(piece.filter, engine(), filter);
-    switch (s_.result) {
-      case ConvolutionResult::output:
-        return execute(piece.primitive, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}}, piece.scratch);
-      case ConvolutionResult::input:
-        return execute(piece.primitive, {{DNNL_ARG_DIFF_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_DST, y}},
-                       piece.scratch);
-      case ConvolutionResult::filter:
-        return execute(piece.primitive, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_WEIGHTS, w}, {DNNL_ARG_DIFF_DST, y}},
-                       piece.scratch);
-    }
+    const Primitive& piece = last_ && number == pieces_ - 1 ? *last_ : *whole_;
+    auto at = [&](void* first, std::int64_t image) { return static_cast<float*>(first) + number * each_ * image; };
+    piece.execute(
+        {at(input, s_.inputs * s_.groups * s_.channels), filter, at(output, s_.outputs * s_.groups * s_.features)});
   }
 
   void run_pieces(void* const* table) const {
     void* filter = table[s_.filter];
     Buffer turned;
-    if (!filter_as_is_) {
-      turned = Buffer::allocate(whole_->filter.get_size());
-      reorder(plain_filter_, filter, whole_->filter, turned.data());
+    if (turn_filter_) {
+      turned = Buffer::allocate(filter_bytes_);
+      turn_filter_->execute({filter, turned.data()});
       filter = turned.data();
     }
     parallel_for_throwing(pieces_,
@@ -226,10 +282,10 @@ class LibraryConvolution : public BoundStep {
   }
 
   void run_sums(void* const* table) const {
-    std::size_t bytes = whole_->filter.get_size(), floats = bytes / sizeof(float);
+    const std::size_t floats = filter_bytes_ / sizeof(float);
     // The first sum goes straight to the result where the forms agree.
-    Buffer sums = Buffer::allocate(bytes * static_cast<std::size_t>(pieces_));
-    auto* first = filter_as_is_ ? static_cast<float*>(table[s_.filter]) : reinterpret_cast<float*>(sums.data());
+    Buffer sums = Buffer::allocate(filter_bytes_ * static_cast<std::size_t>(pieces_));
+    auto* first = turn_filter_ ? reinterpret_cast<float*>(sums.data()) : static_cast<float*>(table[s_.filter]);
     auto sum_at = [&](std::int64_t piece) {
       return piece == 0 ? first : reinterpret_cast<float*>(sums.data()) + static_cast<std::size_t>(piece) * floats;
     };
@@ -239,15 +295,14 @@ class LibraryConvolution : public BoundStep {
       const float* other = sum_at(piece);
       for (std::size_t i = 0; i < floats; ++i) first[i] += other[i];
     }
-    if (!filter_as_is_) reorder(whole_->filter, first, plain_filter_, table[s_.filter]);
+    if (turn_filter_) turn_filter_->execute({first, table[s_.filter]});
   }
 
   ConvolutionSizes s_;
   std::int64_t each_ = 1, pieces_ = 1;
-  std::unique_ptr<Piece> whole_, last_;  // last_: where the last piece is smaller
-  Description plain_filter_, reorder_scratch_;
-  bool filter_as_is_ = false;
-  dnnl::reorder reorder_;
+  std::unique_ptr<Primitive> whole_, last_;  // last_: where the last piece is smaller
+  std::unique_ptr<Primitive> turn_filter_;   // null: the filter is taken, or given, as it lies
+  std::size_t filter_bytes_ = 0;             // as the pieces take it
 };
 
 /// Depthwise with several features for a channel, which the library has no code for: depthwise with one, of the input
@@ -296,17 +351,19 @@ class RepeatedDepthwise : public BoundStep {
 }  // namespace
 
 std::unique_ptr<BoundStep> bind_library_convolution(const ConvolutionSizes& sizes) {
-  if (!is_ordinary(sizes)) return nullptr;
+  if (ended || !is_ordinary(sizes)) return nullptr;
   bool repeats = sizes.groups > 1 && sizes.channels == 1 && sizes.features > 1;
+  std::unique_ptr<LibraryConvolution> made;
   try {
     SingleOpenMpThread single;  // how a primitive cuts its work depends on the threads it is made for
-    auto made = std::make_unique<LibraryConvolution>(repeats ? RepeatedDepthwise::sizes_of(sizes) : sizes);
-    if (!made->usable) return nullptr;
-    if (repeats) return std::make_unique<RepeatedDepthwise>(sizes, std::move(made));
-    return made;
-  } catch (const dnnl::error&) {
-    return nullptr;  // not implemented
+    made = std::make_unique<LibraryConvolution>(repeats ? RepeatedDepthwise::sizes_of(sizes) : sizes);
+  } catch (const dnnl::error&) {  // not implemented
   }
+  expect_its_end(text(static_cast<int>(sizes.result), " ", sizes.groups > 1, " ", sizes.axes.size(), " ",
+                      made ? made->implementations() : "none"));
+  if (!made || !made->usable) return nullptr;
+  if (repeats) return std::make_unique<RepeatedDepthwise>(sizes, std::move(made));
+  return made;
 }
 
 }  // namespace stet::cpu
