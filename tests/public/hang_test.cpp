@@ -13,6 +13,7 @@
 
 #include "expect_error.h"
 #include "explanations.h"
+#include "forks.h"
 #include "watchdog.h"
 
 namespace stet {
@@ -219,12 +220,6 @@ int in_child(Body body) {
   return exit_of(child);
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define SKIP_WITHOUT_FORK() GTEST_SKIP() << "the thread sanitizer does not support fork() beside threads"
-#else
-#define SKIP_WITHOUT_FORK() static_cast<void>(0)
-#endif
-
 TEST_F(Hang, AChildTracesWhatAnotherThreadWasTracing) {
   SKIP_WITHOUT_FORK();
   std::atomic<bool> tracing{false}, go_on{false};
@@ -250,7 +245,7 @@ TEST_F(Hang, AChildTracesWhatAnotherThreadWasTracing) {
 }
 
 TEST_F(Hang, ChildrenMadeAtAnyMomentTrace) {
-  SKIP_WITHOUT_FORK();
+  SKIP_WITHOUT_FORK_BESIDE_WORK();
   std::atomic<bool> enough{false};
   Variable total(zeros({4}));
   auto work = [&](int t) {
