@@ -121,17 +121,15 @@ struct LastImages {
 };
 
 TEST_F(AtTheEnd, OfTheProcessWhatOtherLibrariesCompute) {
-  for (bool used_before : {false, true}) {
-    EXPECT_EXIT(
-        {
-          static std::optional<LastImages> last, last_but_one;
-          if (used_before) conv2d(ones({1, 6, 6, 16}), ones({3, 3, 16, 16}));
-          last.emplace(11);
-          last_but_one.emplace(12);
-          std::exit(0);
-        },
-        ::testing::ExitedWithCode(0), "");
-  }
+  auto end = [](bool used_before) {
+    static std::optional<LastImages> last;
+    static std::optional<LastImages> last_but_one;
+    if (used_before) conv2d(ones({1, 6, 6, 16}), ones({3, 3, 16, 16}));
+    last.emplace(11);
+    last_but_one.emplace(12);
+    std::exit(0);
+  };
+  for (bool used_before : {false, true}) EXPECT_EXIT(end(used_before), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(AtTheEnd, OfTheProcessAThreadLocalOfTheMainThread) {
