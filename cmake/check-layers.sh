@@ -15,7 +15,7 @@ for layer in "$@"; do
     echo "^ $layer/ may include only from: $allowed" >&2
     status=1
   fi
-  case $layer in compiler | core | ops | data | keras)
+  case $layer in compiler | core | ops | data | report | keras)
     if grep -n -r -E 'cpu::|^#include "stet/cpu/' "stet/$layer"; then
       echo "^ only tools may know a device's types: lowering asks a Target" >&2
       status=1

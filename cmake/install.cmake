@@ -8,7 +8,7 @@ set(STET_PUBLIC_HEADERS
     stet/runtime/buffer.h stet/runtime/parallel.h
     stet/core/tensor.h stet/core/dlpack.h stet/core/in.h stet/core/dim_host.h stet/core/variable.h stet/core/vmap.h stet/core/tape.h
     stet/core/differentiate.h
-    stet/core/function.h stet/core/audit.h stet/core/structure.h stet/core/handle.h stet/core/scope.h stet/core/signature.h
+    stet/core/function.h stet/core/audit.h stet/core/structure.h stet/core/handle.h stet/core/name_scope.h stet/core/scope.h stet/core/signature.h
     stet/core/host_call.h stet/core/ledger.h stet/core/export.h
     stet/ops/loops.h stet/ops/ops.h stet/ops/elementwise.def
     stet/data/idx.h stet/data/element.h stet/data/options.h stet/data/position.h stet/data/dataset.h

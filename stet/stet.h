@@ -13,6 +13,7 @@
 #include "stet/core/host_call.h"
 #include "stet/core/in.h"
 #include "stet/core/ledger.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/scope.h"
 #include "stet/core/signature.h"
 #include "stet/core/tape.h"

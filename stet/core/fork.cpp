@@ -81,7 +81,8 @@ class BranchBuilder {
               .inputs = {condition},
               .attributes = Attributes(view_of(attributes)),
               .label = "cond",
-              .where = trace_.graph.node(condition).where};
+              .where = trace_.graph.node(condition).where,
+              .name_scope = trace_.graph.node(condition).name_scope};
     node.inputs.insert(node.inputs.end(), captures.begin(), captures.end());
     std::size_t count = std::max(yes.results.size(), no.results.size());
     for (std::size_t r = 0; r < count; ++r)

@@ -12,6 +12,7 @@
 #include "stet/core/call.h"
 #include "stet/core/gradient.h"
 #include "stet/core/gradient_reads.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/tape_state.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
@@ -256,7 +257,7 @@ TapeValue kept_value(const Tensor& tensor, bool read) {
 
 void add_record(GradientTape::State& tape, const OpDef& op, const std::vector<Tensor>& inputs,
                 const AttributesView& attributes, const std::vector<Tensor>& outputs) {
-  TapeRecord record{&op, Attributes(attributes), {}, {}, {}};
+  TapeRecord record{&op, Attributes(attributes), {}, {}, {}, NameScope::current()};
   for (const Tensor& input : inputs) record.followed.push_back(tape.tracks(input));
   std::shared_ptr<const GradientReads> reads;
   if (!current_trace()) reads = gradient_reads(op, inputs, attributes, outputs, record.followed);

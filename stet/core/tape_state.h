@@ -1,6 +1,8 @@
 // The inside of a GradientTape: what it has recorded. Private to core/.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -28,6 +30,7 @@ struct TapeRecord {
   /// By input: the tape followed it then. What is watched later is not followed here, and what its gradient would read
   /// is not kept.
   std::vector<bool> followed;
+  std::shared_ptr<const std::string> name_scope = {};  // that the op was recorded in
 };
 
 struct GradientTape::State {

@@ -9,6 +9,7 @@
 #include "stet/core/call.h"
 #include "stet/core/flat_loop.h"
 #include "stet/core/gradient.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tape_state.h"
 #include "stet/core/trace.h"
@@ -145,7 +146,9 @@ std::vector<Tensor> walk_back(GradientTape::State& tape, const std::vector<TapeS
       ds.push_back(gradients.take(output.identity, asked.contains(output.identity)));
       any = any || ds.back().defined();
     }
-    if (any) propagate(record, std::move(ds), sums, gradients);
+    if (!any) continue;
+    NameScope scope(record.name_scope ? text("gradients/", *record.name_scope) : std::string("gradients"));
+    propagate(record, std::move(ds), sums, gradients);
   }
   // A reading that is a target, or asked for, has a sum of its own.
   for (const GradientTape::State::Reading& reading : tape.reads)

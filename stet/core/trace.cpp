@@ -15,6 +15,7 @@
 #include "stet/core/gradient.h"
 #include "stet/core/host_code_run.h"
 #include "stet/core/kept_tensors.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
@@ -319,6 +320,7 @@ ValueId Trace::append(const OpDef& op, std::vector<ValueId> inputs, Attributes a
   if (graph.checks.size() > before) checks_of_[id] = {before, known, graph.checks.size()};
   // When a check fails, a whole program has run so far: the message says which op it was.
   graph.nodes[static_cast<std::size_t>(id)].caller = frame_caller();
+  graph.nodes[static_cast<std::size_t>(id)].name_scope = NameScope::current();
   for (std::size_t i = before; i < graph.checks.size(); ++i) {
     graph.checks[i].op = &op == &need_row ? graph.checks[i].fact.reason.asker : op_text(frame_caller(), op.name);
     graph.checks[i].where = where;

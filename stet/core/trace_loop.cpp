@@ -14,6 +14,7 @@
 #include "stet/core/gradient.h"
 #include "stet/core/host_code_run.h"
 #include "stet/core/loop_errors.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/tape.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
@@ -495,7 +496,7 @@ class LoopRecorder {
           trace_.closed(inputs_of(condition_parameters_, false), condition.nodes, condition.results));
     attributes.origin = static_cast<int>(trace_.graph.nodes.size());
 
-    Node node{.op = &loop_row, .label = loop_.name, .where = loop_.where};
+    Node node{.op = &loop_row, .label = loop_.name, .where = loop_.where, .name_scope = NameScope::current()};
     if (loop_.count == LoopAttributes::by_value) node.inputs.push_back(count_);
     node.inputs.insert(node.inputs.end(), carried_.begin(), carried_.end());
     for (std::uint64_t id : variables_) node.inputs.push_back(trace_.variables_.at(id).current);
@@ -587,7 +588,7 @@ std::vector<Tensor> Trace::stack_also(const LoopAttributes& loop, std::span<cons
     if (more.condition) more.condition = std::make_shared<const Graph>(without_effects(*more.condition));
   }
   const bool has_turns = loop.count == LoopAttributes::by_size || static_cast<int>(before) > loop.carried;
-  Node node{.op = &loop_row, .label = "loop"};
+  Node node{.op = &loop_row, .label = "loop", .name_scope = NameScope::current()};
   for (const Tensor& input : inputs) node.inputs.push_back(lift(input, {}));
   ValueId id = innermost_->replayed(loop_row, node.inputs, {}, {});
   if (!has_turns && id < 0) more.turns = symbols_->symbol("turns", std::nullopt);

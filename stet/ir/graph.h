@@ -38,6 +38,8 @@ struct Node {
   const char* label = "";               // of a map: the row or rows it came from
   Where where = {};
   Caller caller = {};
+  /// The part of the program that it was recorded in, "sequential/dense", for people who look at the graph; null: none.
+  std::shared_ptr<const std::string> name_scope = {};
 
   const ValueType& type() const { return results.front(); }
 };

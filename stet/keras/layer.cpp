@@ -13,6 +13,7 @@
 #include "stet/core/companion.h"
 #include "stet/core/differentiate.h"
 #include "stet/core/function.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/scope.h"
 #include "stet/core/size_words.h"
 #include "stet/keras/added_losses.h"
@@ -486,7 +487,9 @@ Tensor with_mask(const Tensor& x, const Tensor& mask, Where where) {
 Tensors call_layer(CustomLayer& layer, const Tensors& inputs, const CallOptions& options, Where where) {
   const bool training =
       options.training ? *options.training : !running_layers().empty() && running_layers().back().training;
-  LayerFrame frame(layer, segment_of(layer, where), training);
+  const std::string segment = segment_of(layer, where);
+  LayerFrame frame(layer, segment, training);
+  NameScope name_scope(segment.empty() ? layer.name() : segment);
   running_layers().back().where = where;
   if (inputs.empty() || !inputs[0].defined())
     throw UserError(error_text(text(layer.description(), ": its input is an undefined tensor"), where,

@@ -5,6 +5,7 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/tape.h"
 #include "stet/keras/functional_body.h"
 #include "stet/keras/input_body.h"
@@ -237,6 +238,7 @@ Tensors CustomModel::predict_on(const Tensors& inputs, CallOptions options) cons
 
 Tensor CustomModel::compute_loss(const Batch& batch, const Tensors& y_pred) const {
   const Where where = CallingLine::now();
+  NameScope name_scope("compute_loss");
   std::vector<Tensor> added = const_cast<CustomModel&>(*this).losses(where);
   const std::vector<CompiledOutput> outputs = outputs_of(*this, y_pred.size());
   const bool has_loss =
@@ -276,6 +278,7 @@ Tensor CustomModel::compute_loss(const Batch& batch, const Tensors& y_pred) cons
 
 Logs CustomModel::compute_metrics(const Batch& batch, const Tensors& y_pred) const {
   const Where where = CallingLine::now();
+  NameScope name_scope("compute_metrics");
   const std::vector<CompiledOutput> outputs = outputs_of(*this, y_pred.size());
   const bool measured = std::any_of(outputs.begin(), outputs.end(), [](const auto& output) {
     return !output.metrics.empty() || !output.weighted_metrics.empty();

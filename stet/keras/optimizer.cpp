@@ -9,6 +9,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/scope.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/optimizer_state.h"
@@ -232,6 +233,7 @@ void Optimizer::apply_gradients(const std::vector<Tensor>& gradients, const std:
     throw UserError(
         error_text(text("apply_gradients: ", gradients.size(), " gradients for ", variables.size(), " variables"),
                    where, "give the gradients of exactly these variables, in their order"));
+  NameScope name_scope(optimizer.name());
   std::vector<Variable> used, unused;
   std::vector<Tensor> typed;
   for (std::size_t i = 0; i < variables.size(); ++i) {
