@@ -53,23 +53,15 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// The CPU that code is generated for, as LLVM names it.
-struct HostCpu {
-  std::string name = taken(LLVMGetHostCPUName());
-  std::string features = taken(LLVMGetHostCPUFeatures());
-};
-const HostCpu& host_cpu() {
-  static const HostCpu* const cpu = new HostCpu;  // never destroyed: see thread_end.h
-  return *cpu;
-}
+constexpr std::string_view emitter_line = "\nemitter ";
 
 /// What the code depends on besides its own key.
 const std::string& key_suffix() {
   static const std::string* const suffix = [] {
     unsigned major, minor, patch;
     LLVMGetVersion(&major, &minor, &patch);
-    return new std::string(text("\nemitter ", STET_EMITTER_BUILD, "\nllvm ", major, ".", minor, ".", patch, "\ncpu ",
-                                host_cpu().name, "\nfeatures ", host_cpu().features));
+    return new std::string(text(emitter_line, STET_EMITTER_BUILD, "\nllvm ", major, ".", minor, ".", patch, "\ncpu ",
+                                code_target().name, "\nfeatures ", code_target().features));
   }();
   return *suffix;
 }
@@ -86,8 +78,9 @@ class CodeGenerator {
     if (LLVMGetTargetFromTriple(triple.c_str(), &target, &problem))
       throw InternalError(text("LLVM has no target ", triple, ": ", taken(problem)));
     // Position-independent, so that everything is relative and the loader may put it anywhere.
-    machine_ = LLVMCreateTargetMachine(target, triple.c_str(), host_cpu().name.c_str(), host_cpu().features.c_str(),
-                                       LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+    machine_ =
+        LLVMCreateTargetMachine(target, triple.c_str(), code_target().name.c_str(), code_target().features.c_str(),
+                                LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
     if (!machine_) throw InternalError(text("LLVM makes no target machine for ", triple));
     triple_ = std::move(triple);
   }
@@ -418,6 +411,32 @@ CodeStatistics code_statistics() { return CodeStore::instance().statistics(); }
 std::string cache_folder() { return CodeStore::instance().cache()->folder(); }
 void set_cache_folder(std::string folder) { CodeStore::instance().set_cache(folder); }
 void forget_loaded_code() { CodeStore::instance().forget(); }
+
+const CodeTarget& code_target() {
+  static const CodeTarget* const target =  // never destroyed: see thread_end.h
+      new CodeTarget{taken(LLVMGetHostCPUName()), taken(LLVMGetHostCPUFeatures())};
+  return *target;
+}
+const char* code_build() { return STET_EMITTER_BUILD; }
+
+std::string_view build_of_key(std::string_view key) {
+  std::size_t line = key.rfind(emitter_line);
+  if (line == key.npos) return {};
+  key.remove_prefix(line + emitter_line.size());
+  return key.substr(0, key.find('\n'));
+}
+
+std::vector<DamagedFile> verify_cache(const ObjectCache& cache) {
+  return cache.verify([](std::string_view key, std::string_view object) -> std::string {
+    if (key.starts_with(figures_key)) return {};
+    try {
+      load_object(object, entry_name);
+      return {};
+    } catch (const UnusableObject& problem) {
+      return text("its code cannot be loaded: ", problem.what());
+    }
+  });
+}
 
 std::string ir_text(const CodeRequest& request) {
   return CodeStore::instance().generators().with_one([&](const CodeGenerator& generator) {

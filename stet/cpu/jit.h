@@ -6,6 +6,7 @@
 #include <string>
 
 #include "stet/cpu/llvm_builder.h"
+#include "stet/cpu/object_cache.h"
 #include "stet/cpu/object_loader.h"
 
 namespace stet::cpu {
@@ -45,6 +46,18 @@ void set_cache_folder(std::string folder);
 /// Forgets what is in memory (code that is held stays callable): the next request goes to disk or to LLVM. For tests
 /// and benches.
 void forget_loaded_code();
+
+/// The CPU that code is generated for, as LLVM names it ("znver4"), and its features ("+avx2,-avx512f,…").
+struct CodeTarget {
+  std::string name, features;
+};
+const CodeTarget& code_target();
+/// The name of this build of the emitter: files of other builds are of no use to it, and the other way round.
+const char* code_build();
+/// Of a file's key: the build of the emitter that its code is of; empty if it has none.
+std::string_view build_of_key(std::string_view key);
+/// The files of a cache that could not be loaded.
+std::vector<DamagedFile> verify_cache(const ObjectCache& cache);
 
 /// LLVM IR and assembly of a request, as text, for docs and debugging.
 std::string ir_text(const CodeRequest& request);

@@ -84,59 +84,118 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-enum class Content { usable, other_key, damaged };
+/// What an open file holds. `key` and `object` are views of `bytes`.
+struct Contents {
+  std::vector<char> bytes;
+  std::string_view key, object;
+  const char* damage = nullptr;  // why nothing of it is to be believed
+};
 
-/// Reads and checks an open file; on `usable` only the object is left in `bytes`.
-Content read_file(int file, std::string_view key, std::vector<char>& bytes) {
+Contents damaged(const char* reason) {
+  Contents out;
+  out.damage = reason;
+  return out;
+}
+
+Contents read_file(int file) {
   struct stat status {};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid()) return Content::damaged;
-  if (status.st_size < static_cast<off_t>(sizeof(FileHeader)) || status.st_size > largest_file) return Content::damaged;
-  bytes.resize(static_cast<std::size_t>(status.st_size));
-  if (!read_all(file, bytes.data(), bytes.size())) return Content::damaged;
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return damaged("it is no regular file");
+  if (status.st_uid != ::geteuid()) return damaged("it belongs to another user");
+  if (status.st_size < static_cast<off_t>(sizeof(FileHeader))) return damaged("it is shorter than its head");
+  if (status.st_size > largest_file) return damaged("it is larger than any that stet writes");
+  Contents out;
+  out.bytes.resize(static_cast<std::size_t>(status.st_size));
+  if (!read_all(file, out.bytes.data(), out.bytes.size())) return damaged("it cannot be read");
   FileHeader header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  std::size_t rest = bytes.size() - sizeof header;
-  if (header.magic_number != magic || header.key_bytes > rest || header.object_bytes != rest - header.key_bytes)
-    return Content::damaged;
-  std::string_view stored_key(bytes.data() + sizeof header, header.key_bytes);
-  std::string_view object(stored_key.data() + stored_key.size(), header.object_bytes);
-  if (checksum(stored_key, object) != header.checksum) return Content::damaged;
-  if (stored_key != key) return Content::other_key;
-  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() - object.size()));
-  return Content::usable;
+  std::memcpy(&header, out.bytes.data(), sizeof header);
+  std::size_t rest = out.bytes.size() - sizeof header;
+  if (header.magic_number != magic) return damaged("it does not begin as such files do");
+  if (header.key_bytes > rest || header.object_bytes != rest - header.key_bytes)
+    return damaged("it does not have the length that its head says");
+  out.key = {out.bytes.data() + sizeof header, header.key_bytes};
+  out.object = {out.key.data() + out.key.size(), header.object_bytes};
+  if (checksum(out.key, out.object) != header.checksum) return damaged("its checksum is another");
+  return out;
+}
+
+/// The key that a file begins with, unchecked: for people.
+std::string read_key(int file) {
+  constexpr std::uint64_t longest = 1 << 20;
+  FileHeader header;
+  if (!read_all(file, reinterpret_cast<char*>(&header), sizeof header)) return {};
+  if (header.magic_number != magic || header.key_bytes > longest) return {};
+  std::string key(header.key_bytes, '\0');
+  return read_all(file, key.data(), key.size()) ? key : std::string();
+}
+
+/// So that what is used stays longest. Within an hour, for a use to cost no write.
+void note_use(int file) {
+  constexpr std::time_t exact_enough = 3600;
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && std::time(nullptr) - status.st_mtime > exact_enough) ::futimens(file, nullptr);
+}
+
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+constexpr int file_flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
+CacheFolder judged(const std::string& folder, const struct stat& status) {
+  using enum CacheFolder::State;
+  if (!S_ISDIR(status.st_mode))
+    return {unusable, "it is no folder", "set STET_CACHE_DIR to a folder of yours, or to nothing to do without"};
+  if (status.st_uid != ::geteuid())
+    return {unusable, "it belongs to another user",
+            "set STET_CACHE_DIR to a folder of yours, or to nothing to do without"};
+  if ((status.st_mode & 077) != 0) return {unusable, "others may enter it", "chmod 700 " + folder};
+  return {usable, {}, {}};
 }
 
 /// Said once in a process, because without the cache every start compiles everything again.
-void tell_unused(const std::string& folder, const struct stat& status) {
+void tell_unused(const std::string& folder, const CacheFolder& found) {
   static std::atomic<bool> told{false};
   if (told.exchange(true)) return;
-  bool ours = status.st_uid == ::geteuid();
-  std::fprintf(
-      stderr,
-      "stet: the object cache %s is not used: %s\n"
-      "  why             code found there is run, so the folder must be yours alone\n"
-      "  fix             %s\n",
-      folder.c_str(), ours ? "others may enter it" : "it belongs to another user",
-      ours ? ("chmod 700 " + folder).c_str() : "set STET_CACHE_DIR to a folder of yours, or to nothing to do without");
+  std::fprintf(stderr,
+               "stet: the object cache %s is not used: %s\n"
+               "  why             code found there is run, so the folder must be yours alone\n"
+               "  fix             %s\n",
+               folder.c_str(), found.why.c_str(), found.fix.c_str());
 }
 
 }  // namespace
 
+CacheFolder look_at_cache_folder(const std::string& folder) {
+  using enum CacheFolder::State;
+  if (folder.empty()) return {off, {}, {}};
+  const char* elsewhere = "set STET_CACHE_DIR to a folder of yours, or to nothing to do without";
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    if (errno == ENOENT) return {missing, {}, {}};
+    return {unusable, std::string("it cannot be looked at: ") + std::strerror(errno), elsewhere};
+  }
+  CacheFolder found = judged(folder, status);
+  if (found.state != usable) return found;
+  int opened = ::open(folder.c_str(), folder_flags);
+  if (opened < 0) return {unusable, std::string("it cannot be opened: ") + std::strerror(errno), "chmod 700 " + folder};
+  ::close(opened);
+  return found;
+}
+
 ObjectCache::ObjectCache(const std::string& folder, std::int64_t most_bytes) : most_bytes_(most_bytes) {
   if (folder.empty()) return;
-  constexpr int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-  descriptor_ = ::open(folder.c_str(), flags);
+  descriptor_ = ::open(folder.c_str(), folder_flags);
   if (descriptor_ < 0 && errno == ENOENT) {
     make_folders(folder);
-    descriptor_ = ::open(folder.c_str(), flags);
+    descriptor_ = ::open(folder.c_str(), folder_flags);
   }
   if (descriptor_ < 0) return;
   struct stat status {};
-  if (::fstat(descriptor_, &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0) {
-    folder_ = folder;
-    return;
+  if (::fstat(descriptor_, &status) == 0) {
+    CacheFolder found = judged(folder, status);
+    if (found.state == CacheFolder::State::usable) {
+      folder_ = folder;
+      return;
+    }
+    tell_unused(folder, found);
   }
-  tell_unused(folder, status);
   ::close(descriptor_);
   descriptor_ = -1;
 }
@@ -149,17 +208,20 @@ std::optional<std::vector<char>> ObjectCache::find(std::string_view key, bool& r
   rejected = false;
   if (descriptor_ < 0) return std::nullopt;
   std::string name = file_name(key);
-  int file = ::openat(descriptor_, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int file = ::openat(descriptor_, name.c_str(), file_flags);
   if (file < 0) return std::nullopt;
-  std::vector<char> bytes;
-  Content content = read_file(file, key, bytes);
+  Contents contents = read_file(file);
+  if (!contents.damage && contents.key == key) note_use(file);
   ::close(file);
-  if (content == Content::usable) return bytes;
-  if (content == Content::damaged) {
+  if (contents.damage) {
     rejected = true;
     ::unlinkat(descriptor_, name.c_str(), 0);
+    return std::nullopt;
   }
-  return std::nullopt;
+  if (contents.key != key) return std::nullopt;
+  std::vector<char>& bytes = contents.bytes;
+  bytes.erase(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(contents.object.size()));
+  return std::move(bytes);
 }
 
 void ObjectCache::remove(std::string_view key) const {
@@ -185,40 +247,119 @@ void ObjectCache::store(std::string_view key, std::string_view object) const {
   if (name.compare(0, 1, "0") == 0 && name[1] < '4') trim();
 }
 
-void ObjectCache::trim() const {
-  int copy = ::openat(descriptor_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+namespace {
+
+/// Calls see(name, status) for every file of a cache in the open folder.
+template <class See>
+void for_each_file(int descriptor, const See& see) {
+  int copy = ::openat(descriptor, ".", folder_flags);
   if (copy < 0) return;
   DIR* folder = ::fdopendir(copy);
   if (!folder) {
     ::close(copy);
     return;
   }
+  while (dirent* entry = ::readdir(folder)) {
+    struct stat status {};
+    if (::fstatat(descriptor, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
+    std::string_view name = entry->d_name;
+    if (name.starts_with("tmp-") || name.ends_with(".o")) see(name, status);
+  }
+  ::closedir(folder);
+}
+
+bool is_unfinished(std::string_view name) { return name.starts_with("tmp-"); }
+
+/// As find() opens it.
+class OpenFile {
+ public:
+  OpenFile(int folder, const std::string& name) : descriptor_(::openat(folder, name.c_str(), file_flags)) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+void ObjectCache::trim() const {
+  if (descriptor_ < 0) return;
   struct Found {
-    std::time_t changed;
+    std::time_t used;
     std::int64_t bytes;
     std::string name;
   };
   std::vector<Found> files;
   std::int64_t total = 0;
   std::time_t now = std::time(nullptr);
-  while (dirent* entry = ::readdir(folder)) {
-    struct stat status {};
-    if (::fstatat(descriptor_, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
-    std::string_view name = entry->d_name;
-    if (name.starts_with("tmp-")) {
-      if (now - status.st_mtime > abandoned_seconds) ::unlinkat(descriptor_, entry->d_name, 0);
-    } else if (name.ends_with(".o")) {
+  for_each_file(descriptor_, [&](std::string_view name, const struct stat& status) {
+    if (!is_unfinished(name)) {
       files.push_back({status.st_mtime, status.st_size, std::string(name)});
       total += status.st_size;
+    } else if (now - status.st_mtime > abandoned_seconds) {
+      ::unlinkat(descriptor_, std::string(name).c_str(), 0);
     }
-  }
-  ::closedir(folder);
+  });
   if (total <= most_bytes_) return;
-  std::sort(files.begin(), files.end(), [](const Found& a, const Found& b) { return a.changed < b.changed; });
+  std::sort(files.begin(), files.end(), [](const Found& a, const Found& b) { return a.used < b.used; });
   for (const Found& file : files) {
     if (total <= most_bytes_ / 4 * 3) return;
     if (::unlinkat(descriptor_, file.name.c_str(), 0) == 0) total -= file.bytes;
   }
+}
+
+std::vector<CachedFile> ObjectCache::files() const {
+  std::vector<CachedFile> out;
+  if (descriptor_ < 0) return out;
+  for_each_file(descriptor_, [&](std::string_view name, const struct stat& status) {
+    CachedFile& file = out.emplace_back();
+    file.name = name;
+    file.bytes = status.st_size;
+    file.last_used = status.st_mtime;
+    file.unfinished = is_unfinished(name);
+    if (file.unfinished) return;
+    OpenFile opened(descriptor_, file.name);
+    if (opened.descriptor() >= 0) file.key = read_key(opened.descriptor());
+  });
+  std::sort(out.begin(), out.end(), [](const CachedFile& a, const CachedFile& b) {
+    return a.last_used != b.last_used ? a.last_used > b.last_used : a.name < b.name;
+  });
+  return out;
+}
+
+std::vector<DamagedFile> ObjectCache::verify(
+    const std::function<std::string(std::string_view key, std::string_view object)>& check) const {
+  std::vector<DamagedFile> out;
+  for (const CachedFile& file : files()) {
+    if (file.unfinished) continue;
+    OpenFile opened(descriptor_, file.name);
+    if (opened.descriptor() < 0 && errno == ENOENT) continue;  // removed, or replaced, meanwhile
+    Contents contents = opened.descriptor() < 0 ? damaged("it cannot be opened") : read_file(opened.descriptor());
+    std::string reason;
+    if (contents.damage)
+      reason = contents.damage;
+    else if (file_name(contents.key) != file.name)
+      reason = "its name is not that of its key";
+    else
+      reason = check(contents.key, contents.object);
+    if (!reason.empty()) out.push_back({file.name, reason});
+  }
+  return out;
+}
+
+RemovedFiles ObjectCache::remove_if(const std::function<bool(const CachedFile&)>& unwanted) const {
+  RemovedFiles out;
+  for (const CachedFile& file : files())
+    if (unwanted(file) && ::unlinkat(descriptor_, file.name.c_str(), 0) == 0) {
+      ++out.files;
+      out.bytes += file.bytes;
+    }
+  return out;
 }
 
 std::string default_cache_folder() {
