@@ -17,6 +17,7 @@ struct Body {
   Expr expr;
   std::vector<ValueId> inputs;
   std::vector<AxisMap> axes;
+  std::vector<ValueId> taken = {};  // the maps that went in
 };
 
 AxisMap compose(const AxisMap& consumer, const AxisMap& producer) {
@@ -97,6 +98,17 @@ class Fusion {
     if (facts_.size() <= at) facts_.resize(at + 1);
     facts_[at] = facts;
   }
+  /// Why the map that makes a value (new) was not put into what reads it.
+  void note_apart(ValueId value, const char* why) { to.graph.nodes[static_cast<std::size_t>(value)].apart = why; }
+  /// The node is made of those that went into it (new values), too.
+  void note_taken(Node& node, const std::vector<ValueId>& taken) const {
+    if (taken.empty()) return;
+    std::vector<const char*> ops;
+    for (ValueId id : taken)
+      for (const char* op : ops_of(to.graph.node(id))) ops.push_back(op);
+    for (const char* op : ops_of(node)) ops.push_back(op);
+    note_made_of(node, std::move(ops));
+  }
   Graph finish() { return drop_dead(to.finish()); }
 
  private:
@@ -118,25 +130,41 @@ Expr over(Expr body, const std::vector<Expr>& inner) {
   return body;
 }
 
+/// Why a map of `inputs` operands does not go into what reads it along `axes`; null where it does. `room` is for so
+/// many inputs, and `size` what the body that it would go into is without it.
+const char* why_apart(bool only_reader, const AxisMap& axes, const BodyFacts& body, std::size_t inputs,
+                      std::size_t inputs_then, int size_then) {
+  if (!only_reader) return "several ops read it";
+  const bool once = computes_once(axes), cheap = body.size <= 1 && inputs <= 1;
+  if (!once && (!cheap || body.uses_index))
+    return "its reader repeats it, and would compute it again for every element";
+  if (inputs_then > most_inputs) return "its reader would read too many tensors";
+  if (size_then > most_nodes) return "its reader would become too large a kernel";
+  return nullptr;
+}
+
 /// Replaces, in the body of the old node `user`, every input that it alone uses by the map that makes it. The result is
 /// not simplified; `facts` are those of the body, before and after.
 Body absorb(Fusion& fusion, const Body& consumer, ValueId user, BodyFacts& facts) {
   const Graph& graph = fusion.to.graph;
   Body out;
   std::vector<Expr> replacements;
-  std::vector<ValueId> taken;
+  std::vector<ValueId>& taken = out.taken;
   for (std::size_t k = 0; k < consumer.inputs.size(); ++k) {
     ValueId id = consumer.inputs[k];
     const AxisMap& axes = consumer.axes[k];
     const Node& producer = graph.node(id);
     bool again = std::find(taken.begin(), taken.end(), id) != taken.end();  // its body is there already
-    bool take = producer.op == &map_row && fusion.only(id, user);
-    BodyFacts body = take ? fusion.facts(id) : BodyFacts();
+    bool take = producer.op == &map_row;
+    BodyFacts body;
     if (take) {
-      bool once = computes_once(axes), cheap = body.size <= 1 && producer.inputs.size() <= 1;
-      take = (once || cheap) && !(body.uses_index && !once) &&
-             out.inputs.size() + producer.inputs.size() + (consumer.inputs.size() - k) <= most_inputs &&
-             (again || facts.size + body.size <= most_nodes);
+      const bool only_reader = fusion.only(id, user);
+      if (only_reader) body = fusion.facts(id);
+      const char* why = why_apart(only_reader, axes, body, producer.inputs.size(),
+                                  out.inputs.size() + producer.inputs.size() + (consumer.inputs.size() - k),
+                                  again ? 0 : facts.size + body.size);
+      fusion.note_apart(id, why);
+      take = !why;
     }
     if (!take) {
       replacements.push_back(operand(add_input(out, id, axes), graph.type(id).dtype));
@@ -155,9 +183,11 @@ Body absorb(Fusion& fusion, const Body& consumer, ValueId user, BodyFacts& facts
         loops[static_cast<std::size_t>(axes.axes[static_cast<std::size_t>(loop)])] = loop;
       expr = renumber_loops(expr, loops);
     }
-    if (!again) facts.size += body.size;
     facts.uses_index |= body.uses_index;
-    taken.push_back(id);
+    if (!again) {
+      facts.size += body.size;
+      taken.push_back(id);
+    }
     replacements.push_back(over(expr, inner));
   }
   if (taken.empty() && out.inputs.size() == consumer.inputs.size()) return consumer;
@@ -181,6 +211,7 @@ Graph fuse_maps(const Graph& old) {
     MapAttributes fused{body.expr, body.axes};
     node.inputs = body.inputs;
     node.attributes = Attributes(view_of(fused));
+    fusion.note_taken(node, body.taken);
     fusion.put(id, std::move(node));
     fusion.set_facts(fusion.to.at(id), facts);
   }
@@ -220,6 +251,7 @@ Graph fuse_into_reductions(const Graph& old) {
         reduce.operand_axes = fused.axes;
         node.inputs = fused.inputs;
         node.attributes = Attributes(view_of(reduce));
+        fusion.note_taken(node, fused.taken);
       }
     }
     fusion.put(id, std::move(node));

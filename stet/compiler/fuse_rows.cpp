@@ -210,6 +210,8 @@ class RowFusion {
     rows.label = last.label;
     rows.where = last.where;
     rows.caller = last.caller;
+    rows.name_scope = last.name_scope;
+    note_made_of(rows, groups_.ops(group));
     RowsAttributes attributes{std::make_shared<const Graph>(drop_dead(child)), spaces_[group]->shape,
                               spaces_[group]->outer};
     rows.attributes = Attributes(view_of(attributes));

@@ -13,7 +13,7 @@ constexpr std::size_t longest_search = 1000;  // groups visited to prove that a 
 
 }  // namespace
 
-Grouping::Grouping(const Graph& graph) : users_(stet::users(graph)), seen_(graph.nodes.size(), 0) {
+Grouping::Grouping(const Graph& graph) : graph_(graph), users_(stet::users(graph)), seen_(graph.nodes.size(), 0) {
   // What has an effect comes after what had one before, as if it used it.
   ValueId effect = -1;
   for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
@@ -30,6 +30,13 @@ Grouping::Grouping(const Graph& graph) : users_(stet::users(graph)), seen_(graph
 bool Grouping::is_result(ValueId id) const {
   const std::vector<int>& readers = users(id);
   return std::any_of(readers.begin(), readers.end(), [&](int u) { return u < 0 || group(u) != group(id); });
+}
+
+std::vector<const char*> Grouping::ops(std::size_t group) const {
+  std::vector<const char*> out;
+  for (ValueId id : members_[group])
+    for (const char* op : ops_of(graph_.node(id))) out.push_back(op);
+  return out;
 }
 
 void Grouping::unite(std::size_t a, std::size_t b) {

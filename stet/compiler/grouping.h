@@ -18,6 +18,8 @@ class Grouping {
   const std::vector<int>& users(ValueId id) const { return users_[static_cast<std::size_t>(id)]; }
   /// Somebody outside of its group uses it.
   bool is_result(ValueId id) const;
+  /// What the members are made of, one after the other.
+  std::vector<const char*> ops(std::size_t group) const;
 
   /// As one they would depend on themselves: something outside of both depends on one of them, and the other on it.
   /// True also where the search takes too long.
@@ -30,6 +32,7 @@ class Grouping {
  private:
   bool path_through_others(std::size_t from, std::size_t to);
 
+  const Graph& graph_;
   std::vector<std::vector<int>> users_;
   std::vector<std::size_t> group_;             // of each node
   std::vector<std::vector<ValueId>> members_;  // of each group

@@ -83,7 +83,7 @@ AxisMap identity_axes(int rank) {
 // --- Lowering
 
 Lowering::Lowering(const Graph& graph, Device& device)
-    : program(std::make_shared<Program>()), graph_(graph), places_(graph.nodes.size()) {
+    : program(std::make_shared<Program>()), graph_(graph), readers_(users(graph)), places_(graph.nodes.size()) {
   program->device = &device;
   program->scope = graph.scope;
   program->checks = graph.checks;
@@ -204,6 +204,7 @@ void Lowering::run() {
     const Node& node = graph_.node(id);
     LowerCall call(*this, graph_, id);
     if (node.op == &input_row || node.op == &part_row) continue;  // a part was placed with its tuple
+    const std::size_t first_step = program->steps.size();
     if (node.op == &constant_row) {
       int buffer = add_buffer(ProgramBuffer::constant, node.type().dtype, node.type().shape.element_count());
       ProgramBuffer& constant = program->buffers.back();
@@ -238,8 +239,26 @@ void Lowering::run() {
     } else {
       throw InternalError(text("no lowering for ", node.op->name));
     }
+    note_origin(id, first_step);
   }
   copy_results();
+}
+
+void Lowering::note_origin(ValueId id, std::size_t first_step) {
+  if (program->steps.size() == first_step) return;
+  const Node& node = graph_.node(id);
+  auto origin = std::make_shared<StepOrigin>(StepOrigin{ops_of(node), node.name_scope, {}, node.where});
+  if (node.apart) origin->apart = node.apart;
+  for (ValueId value = id; origin->apart.empty() && value >= 0;) {
+    const std::vector<int>& readers = readers_[static_cast<std::size_t>(value)];
+    if (readers.empty()) break;
+    value = readers[0];
+    if (value < 0)
+      origin->apart = "it is a result";
+    else if (graph_.node(value).op != &part_row)
+      origin->apart = text(label_of(graph_.node(value)), " reads it from memory");
+  }
+  for (std::size_t s = first_step; s < program->steps.size(); ++s) program->steps[s]->origin = origin;
 }
 
 void Lowering::lower_view(LowerCall& call, ValueId id) {

@@ -172,6 +172,9 @@ std::optional<Node> with_epilogue(const Graph& graph, const Node& product, const
   fused.attributes = Attributes(view_of(attributes));
   fused.results = consumer.results;
   fused.label = consumer.label;
+  std::vector<const char*> ops = ops_of(product);
+  for (const char* op : ops_of(consumer)) ops.push_back(op);
+  note_made_of(fused, std::move(ops));
   return fused;
 }
 

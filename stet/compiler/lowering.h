@@ -33,8 +33,11 @@ class Lowering {
   /// The same with memory for all of them.
   std::vector<Place> tuple_places(ValueId id);
   void copy_results();
+  /// The steps from there on are the node's.
+  void note_origin(ValueId id, std::size_t first_step);
 
   const Graph& graph_;
+  const std::vector<std::vector<int>> readers_;
   std::vector<Place> places_;                                // by value
   std::unordered_map<ValueId, std::size_t> result_;          // by value: the first result that it is
   std::unordered_map<ValueId, std::vector<ValueId>> parts_;  // by tuple: its part() nodes, in order

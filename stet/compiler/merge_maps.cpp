@@ -147,6 +147,7 @@ class Merging {
       maps.bodies.push_back(simplify(values[id]));
     }
     Node merged = graph_.node(stored.back());
+    note_made_of(merged, groups_.ops(group(stored.back())));
     merged.inputs = inputs;
     if (stored.size() == 1) {
       MapAttributes one{maps.bodies[0], maps.axes};

@@ -6,6 +6,7 @@
 
 #include "stet/compiler/lower.h"
 #include "stet/compiler/plan_updates.h"
+#include "stet/runtime/recording.h"
 
 namespace stet {
 namespace {
@@ -48,6 +49,13 @@ Graph rewritten(const Graph& given, const Pass& pass) {
   return pass.run(graph);
 }
 
+std::size_t node_count(const Graph& graph) {
+  std::size_t count = graph.nodes.size();
+  for (const Node& node : graph.nodes)
+    for (const GraphPointer& child : children(node)) count += node_count(*child);
+  return count;
+}
+
 }  // namespace
 
 bool verified_passes() { return verified_default.load(std::memory_order_relaxed); }
@@ -59,31 +67,29 @@ std::shared_ptr<Program> compile(const Graph& given, const CompileOptions& optio
   Graph graph = given;
   if (options.verify) verify(graph, "start");
   if (options.observe) options.observe("start", graph);
-  auto note = [&](const char* name, const Stopwatch& watch) {
-    if (report) report->stages.push_back({name, watch.milliseconds()});
+  if (report) report->nodes = node_count(graph);
+  std::shared_ptr<Program> program;
+  auto stage = [&](const char* name, const auto& work) {
+    Stopwatch watch;
+    {
+      recording::Span span(recording::Kind::pass, [&] { return name; });
+      work();
+    }
+    if (!report) return;
+    report->stages.push_back({name, watch.milliseconds(), program ? program->steps.size() : node_count(graph)});
   };
   auto wanted = [&](const char* name) {
     return std::find(options.without.begin(), options.without.end(), name) == options.without.end();
   };
   for (const Pass& pass : pass_table) {
     if (!wanted(pass.name)) continue;
-    Stopwatch watch;
-    graph = rewritten(graph, pass);
-    note(pass.name, watch);
+    stage(pass.name, [&] { graph = rewritten(graph, pass); });
     if (options.verify) verify(graph, pass.name);
     if (options.observe) options.observe(pass.name, graph);
   }
-  Stopwatch lowering;
-  std::shared_ptr<Program> program = lower(graph, *options.device);
-  note("lower", lowering);
-  if (wanted("plan")) {
-    Stopwatch planning;
-    plan_updates(*program, graph.updates);
-    note("plan", planning);
-  }
-  Stopwatch coding;
-  provide_code(*program);
-  note("code", coding);
+  stage("lower", [&] { program = lower(graph, *options.device); });
+  if (wanted("plan")) stage("plan", [&] { plan_updates(*program, graph.updates); });
+  stage("code", [&] { provide_code(*program); });
   return program;
 }
 

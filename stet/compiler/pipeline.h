@@ -38,7 +38,9 @@ struct CompileReport {
   struct Stage {
     std::string name;
     double milliseconds;
+    std::size_t nodes;  // after it, those of children too; after "lower" steps of the program
   };
+  std::size_t nodes = 0;      // before the first
   std::vector<Stage> stages;  // every pass, then "lower", "plan" and "code"
 };
 

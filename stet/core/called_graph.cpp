@@ -22,6 +22,11 @@
 
 namespace stet {
 
+std::shared_ptr<const BoundProgram> RecentBindings::latest() const {
+  std::lock_guard lock(guard_);
+  return recent_.empty() ? nullptr : recent_.back().second;
+}
+
 std::shared_ptr<const BoundProgram> RecentBindings::bound_to(const Program& program, const Bindings& bindings) {
   std::lock_guard lock(guard_);
   for (const auto& [sizes, bound] : recent_)

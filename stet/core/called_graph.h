@@ -22,10 +22,12 @@ namespace stet {
 class RecentBindings {
  public:
   std::shared_ptr<const BoundProgram> bound_to(const Program& program, const Bindings& bindings);
+  /// The one that was asked for last; null: none was.
+  std::shared_ptr<const BoundProgram> latest() const;
 
  private:
   static constexpr std::size_t most = 8;
-  Lock guard_;
+  mutable Lock guard_;
   std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
 };
 

@@ -16,6 +16,7 @@
 #include "stet/core/symbolic_program.h"
 #include "stet/ir/graph.h"
 #include "stet/runtime/program.h"
+#include "stet/runtime/recording.h"
 #include "stet/runtime/target.h"
 
 namespace stet {
@@ -291,6 +292,7 @@ void run_bound(const BoundProgram& bound, std::span<const Operand> operands, std
 
 void run_eager(const OpDef& op, std::span<const Operand> operands, AttributesView attributes, Where where,
                std::span<Tensor> results, Device& device) {
+  recording::Span span(recording::Kind::run, [&] { return op.name; });
   Words words;
   words.push(reinterpret_cast<std::uint64_t>(&op) ^ device.target().mode());
   if (!device.is_host()) words.push(reinterpret_cast<std::uint64_t>(&device));
@@ -314,6 +316,7 @@ void run_eager(const OpDef& op, std::span<const Operand> operands, AttributesVie
     slot->attributes = Attributes(attributes);
   }
   run_bound(*slot->bound, operands, results, device);
+  recording::sample_memory();
 }
 
 EagerStatistics eager_statistics() { return {program_counter.load(), binding_counter.load()}; }

@@ -84,6 +84,13 @@ LookedUp::LookedUp(const Leaves& leaves, bool dense, Where where)
   if (ambient() != 0) key.push_back({.kind = Leaf::number, .bits = ambient()});
 }
 
+recording::Name FunctionBase::State::recorded_name() {
+  recording::Name known = recorded_.load(std::memory_order_relaxed);
+  if (known == 0)
+    recorded_.store(known = recording::name_of(cache.account()->recorded_as()), std::memory_order_relaxed);
+  return known;
+}
+
 void FunctionBase::State::prepare_arguments(Leaves& leaves, const std::vector<int>& owners, Where call_where) const {
   std::size_t tensor = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -154,15 +161,33 @@ void FunctionBase::State::check_signature(const Leaves& leaves, const std::vecto
   }
 }
 
+namespace {
+
+constexpr std::size_t most_told = 400;
+
+/// "f32[32,57], 0.5".
+std::string joined_call(const Leaves& leaves) {
+  std::string out;
+  for (const Leaf& leaf : leaves) {
+    out += text(out.empty() ? "" : ", ", described(leaf));
+    if (out.size() > most_told) return text(out.substr(0, most_told), "…");
+  }
+  return out;
+}
+
+}  // namespace
+
 std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
+  recording::Span span(recording::Kind::trace, [&] { return cache.account()->recorded_as(); });
   auto start = Clock::now();
+  const std::uint64_t begun = recording::now();
   auto entry = std::make_shared<Entry>(host.traced(call.leaves, call.owners, call.where));
   for (Where line : entry->left_behind) tell_leak(name, line);
   entry->trace_milliseconds = milliseconds_since(start);
   start = Clock::now();
   Device& device = device_of(call.tensors);
   entry->move_hidden(device, name);
-  entry->program = compile_symbolic(entry->graph, device);
+  entry->program = compile_symbolic(entry->graph, device, &entry->story.compiled);
   entry->compile_milliseconds = milliseconds_since(start);
   entry->key = call.key;
   std::vector<Dim> sizes = solve_facts(*entry->graph.scope);
@@ -177,6 +202,10 @@ std::shared_ptr<Entry> FunctionBase::State::make_entry(const MissedCall& call) {
     const Shape shape = traced.shape.substitute(sizes);
     entry->types.push_back(leaf.kind == Leaf::size ? text("size ", shape[0]) : text(traced.dtype, shape));
   }
+  entry->story.id = next_trace_id();
+  entry->story.begun = begun;
+  entry->story.called = kept(call.where);
+  entry->story.arguments = joined_call(call.leaves);
   entry->collect_hidden();
   entry->measure();
   entry->next_audit = options.audit.after(1);
@@ -189,6 +218,7 @@ std::shared_ptr<Entry> FunctionBase::State::audited(std::shared_ptr<Entry> entry
   if (number < due) return entry;
   // Whoever moves the mark audits; other threads go on meanwhile.
   if (!entry->next_audit.compare_exchange_strong(due, options.audit.after(number))) return entry;
+  recording::Span span(recording::Kind::audit, [&] { return cache.account()->recorded_as(); });
   bool turned = (number & (number - 1)) == 0 && __builtin_ctzll(number) % 2 == 1;
   std::optional<RunDifference> found = host.changed_since(*entry, call.leaves, call.owners, turned);
   if (!found) return entry;
@@ -311,6 +341,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
     InlinedCall guard(state.name, leaves, where);
     return take_results(state.host.body(leaves), results);
   }
+  RecordedCall recorded(state);
   LookedUp looked_up(leaves, true, where);
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   MissedCall missed{state.name, state.arguments, leaves, owners, looked_up.key, looked_up.tensors, where};
@@ -363,6 +394,7 @@ bool FunctionBase::hit(const LeafViews& views, Results& results, Where where) co
   if (!slot) return false;
   if (slot->entry->calls.load(std::memory_order_relaxed) + 1 >= slot->entry->next_audit.load(std::memory_order_relaxed))
     return false;
+  RecordedCall recorded(*state_);
   slot->entry->calls.fetch_add(1, std::memory_order_relaxed);
   std::array<const Tensor*, LeafViews::most> tensors;
   std::size_t count = 0;

@@ -82,6 +82,8 @@ class STET_API ArgumentSpec {
 };
 
 struct Entry;
+struct FunctionProfile;  // report/profile.h
+
 namespace inside {
 
 /// What stands for an argument where nothing is run: for a tensor its spec, for all else the value.
@@ -271,6 +273,8 @@ class Function<R(A...)> : public FunctionBase {
   std::string dot(Spec<A>... specs, Where where = Where::here()) const requires(sizeof...(A) > 0) {
     return graph_of(described(specs...), true, where);
   }
+  /// Calls it with these arguments for half a second and tells what its kernels do: see stet::profile.
+  FunctionProfile profile(A... arguments, Where where = Where::here()) const;
   /// What a call with such arguments does; all sizes are given.
   TraceCost cost(Spec<A>... specs, Where where = Where::here()) const { return cost_of(described(specs...), where); }
   /// What a call would give, tensor by tensor: see stet::eval_shape.

@@ -85,6 +85,7 @@ std::string described(const Leaf& leaf) {
 
 Entry::Entry(TracedRun run) : TracedRun(std::move(run)) {}
 Entry::~Entry() {
+  record_trace_end(*this);
   if (account) account->settle(calls.load(std::memory_order_relaxed));
 }
 

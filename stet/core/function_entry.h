@@ -12,6 +12,7 @@
 #include "stet/base/inside.h"
 #include "stet/base/lock.h"
 #include "stet/core/called_graph.h"
+#include "stet/core/recorded_function.h"
 #include "stet/core/structure.h"
 #include "stet/core/trace.h"
 #include "stet/core/traced_run.h"
@@ -65,6 +66,7 @@ struct Entry : TracedRun {
   std::vector<std::vector<std::int64_t>> hidden_sizes;
   CallVariables variables;
   double trace_milliseconds = 0, compile_milliseconds = 0;
+  TraceStory story;
   std::size_t bytes = 0;  // of memory that it takes, roughly: measure() fills it in
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> next_audit{UINT64_MAX};  // the number of the next call that is audited
@@ -82,6 +84,7 @@ struct Entry : TracedRun {
   std::shared_ptr<const BoundProgram> bound_to(const Bindings& bindings) {
     return recent_.bound_to(*program, bindings);
   }
+  std::shared_ptr<const BoundProgram> latest_bound() const { return recent_.latest(); }
   /// Whether tensors of these sizes obey the facts; leaves are not looked at.
   bool fits(const std::vector<std::vector<std::int64_t>>& sizes) const;
   /// Fills in `bytes`: the graph, the program with its code, what it captured, and as many bound plans as are kept.

@@ -290,6 +290,7 @@ void ConcreteBase::call(inside::CallLeaves given, inside::CallResults& results, 
   Leaves leaves = std::move(given.leaves);
   state.prepare_arguments(leaves, given.owners, where);
   if (!state.options.signature.empty()) state.check_signature(leaves, given.owners, where);
+  RecordedCall recorded(state);
   LookedUp looked_up(leaves, true, where);
   MissedCall call{state.name, state.arguments, leaves, given.owners, looked_up.key, looked_up.tensors, where};
   std::shared_ptr<Entry> entry = trace_;

@@ -1,5 +1,6 @@
 // What is behind a Function. Private to core/.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ struct FunctionBase::State : inside::Body {
   TraceCache cache{name, options, host.where};
 
   std::string description() const override { return "Function '" + name + "'"; }
+  /// Of its spans.
+  recording::Name recorded_name();
 
   /// Sizes become integers, and numbers what the signature promises; UserError for what cannot be.
   void prepare_arguments(Leaves& leaves, const std::vector<int>& owners, Where call_where) const;
@@ -37,6 +40,9 @@ struct FunctionBase::State : inside::Body {
   /// Runs the call through a trace that accepts it.
   void serve(const std::shared_ptr<Entry>& entry, const MissedCall& call, std::uint64_t epoch,
              inside::CallResults& results);
+
+ private:
+  std::atomic<recording::Name> recorded_{0};
 };
 
 /// A call as it is looked up: packed inputs, and what its trace is kept by.

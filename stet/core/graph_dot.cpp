@@ -45,7 +45,7 @@ class Writer {
   void node(const Graph& graph, std::size_t number, const std::string& id, const std::string& indent) {
     const Node& node = graph.nodes[number];
     const bool plain = node.op == &input_row || node.op == &constant_row;
-    std::string label = *node.label && node.op->kind == Kind::map ? node.label : node.op->name;
+    std::string label = label_of(node);
     for (const ValueType& type : node.results) label += "\n" + type.str();
     if (node.where.known()) label += at_line(node.where, "\n");
     out += text(indent, id, number, " [shape=", plain ? "ellipse" : "box", ",label=", quoted(label), "];\n");

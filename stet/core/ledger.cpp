@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -32,13 +33,6 @@ Accounts& accounts() {
   return *one;
 }
 
-std::vector<std::shared_ptr<LedgerAccount>> all_accounts() {
-  std::lock_guard lock(accounts().guard);
-  std::vector<std::shared_ptr<LedgerAccount>> out;
-  for (const auto& [key, account] : accounts().all) out.push_back(account);
-  return out;
-}
-
 /// Arguments and facts, without lines, which move as a program is written: "(f32[x_0,3]) x_0 == y_0".
 std::string kind_of(const Entry& trace) {
   std::string out = text("(", joined(trace.types, ", "), ")");
@@ -57,20 +51,41 @@ std::string kind_of(const Entry& trace) {
 // --- accounts
 
 std::shared_ptr<LedgerAccount> LedgerAccount::of(const std::string& function, Where where) {
+  record_traces_at_end();
+  const std::string made_at = at_line(where, "");
   std::lock_guard lock(accounts().guard);
-  std::shared_ptr<LedgerAccount>& place = accounts().all[{function, at_line(where, "")}];
-  if (!place) place.reset(new LedgerAccount(function, at_line(where, "")));
+  auto& all = accounts().all;
+  auto same_name = all.lower_bound({function, ""});
+  const bool is_only = same_name == all.end() || same_name->first.first != function;
+  std::shared_ptr<LedgerAccount>& place = all[{function, made_at}];
+  if (!place)
+    place.reset(new LedgerAccount(function, where, made_at, is_only ? function : text(function, at_line(where))));
   return place;
 }
 
-void LedgerAccount::add(const std::shared_ptr<const Entry>& trace, bool first) {
+std::vector<std::shared_ptr<LedgerAccount>> LedgerAccount::all() {
+  std::lock_guard lock(accounts().guard);
+  std::vector<std::shared_ptr<LedgerAccount>> out;
+  for (const auto& [key, account] : accounts().all) out.push_back(account);
+  return out;
+}
+
+std::vector<std::shared_ptr<Entry>> LedgerAccount::live() const {
+  std::lock_guard lock(guard_);
+  std::vector<std::shared_ptr<Entry>> out;
+  for (const std::weak_ptr<Entry>& one : live_)
+    if (std::shared_ptr<Entry> entry = one.lock()) out.push_back(std::move(entry));
+  return out;
+}
+
+void LedgerAccount::add(const std::shared_ptr<Entry>& trace, bool first) {
   std::string kind = kind_of(*trace);
   std::lock_guard lock(guard_);
   const double milliseconds = trace->trace_milliseconds + trace->compile_milliseconds;
   (first ? sums_.first_milliseconds : sums_.lost_milliseconds) += milliseconds;
   sums_.functions += first;
   ++sums_.traces;
-  std::erase_if(live_, [](const std::weak_ptr<const Entry>& one) { return one.expired(); });
+  std::erase_if(live_, [](const std::weak_ptr<Entry>& one) { return one.expired(); });
   live_.push_back(trace);
   if (traces_.size() >= most_kinds && !traces_.contains(kind)) kind = other_traces;
   ++traces_[kind];
@@ -92,7 +107,7 @@ LedgerLine LedgerAccount::line() const {
   LedgerLine out = sums_;
   out.function = function_;
   out.made_at = made_at_;
-  for (const std::weak_ptr<const Entry>& one : live_)
+  for (const std::weak_ptr<Entry>& one : live_)
     if (std::shared_ptr<const Entry> entry = one.lock()) {
       out.calls += entry->calls.load(std::memory_order_relaxed);
       held.push_back(std::move(entry));
@@ -115,7 +130,10 @@ std::map<std::string, int> LedgerAccount::traces() const {
 
 std::vector<LedgerLine> ledger() {
   std::vector<LedgerLine> out;
-  for (const std::shared_ptr<LedgerAccount>& account : all_accounts()) out.push_back(account->line());
+  for (const std::shared_ptr<LedgerAccount>& account : LedgerAccount::all()) {
+    out.push_back(account->line());
+    if (out.back().traces == 0) out.pop_back();  // the first trace is in the making, or failed
+  }
   std::stable_sort(out.begin(), out.end(), [](const LedgerLine& a, const LedgerLine& b) {
     return std::pair(a.lost_milliseconds, a.first_milliseconds) > std::pair(b.lost_milliseconds, b.first_milliseconds);
   });
@@ -155,6 +173,39 @@ std::string ledger_text() {
   return out;
 }
 
+namespace {
+
+constexpr double lost_share = 0.05, lost_least = 0.5;  // of a run, and seconds: less is not worth a word
+
+}  // namespace
+
+std::string ledger_warning(const std::vector<LedgerLine>& lines, double run_seconds) {
+  double lost = 0;
+  int retraces = 0;
+  for (const LedgerLine& line : lines) {
+    lost += line.lost_milliseconds / 1e3;
+    retraces += line.traces - line.functions;
+  }
+  if (retraces == 0 || lost < lost_least || lost < lost_share * run_seconds) return "";
+  const LedgerLine& first = *std::max_element(lines.begin(), lines.end(), [](const LedgerLine& a, const LedgerLine& b) {
+    return a.lost_milliseconds < b.lost_milliseconds;
+  });
+  char numbers[64];
+  std::snprintf(numbers, sizeof numbers, "%.1f s of %.1f s, %.0f %%", lost, run_seconds,
+                100 * std::min(lost / run_seconds, 1.0));
+  std::string out = text("stet: ", retraces, retraces == 1 ? " retrace" : " retraces", " took ", numbers,
+                         " of this run. Most of it was lost by '", first.function, "'",
+                         first.made_at.empty() || first.function.find(first.made_at) != std::string::npos
+                             ? std::string()
+                             : text(" at ", first.made_at),
+                         ": ", first.traces, " traces");
+  if (!first.cause.empty()) out += text("\n", explanation_line("cause", first.cause));
+  if (out.back() != '\n') out += '\n';
+  return out + explanation_line("more",
+                                "STET_LEDGER=1 prints all functions; STET_PROFILE=folder records every trace "
+                                "for `stet report`");
+}
+
 // --- traces.lock
 
 namespace {
@@ -173,7 +224,7 @@ std::string line_of(const std::string& name) {
 
 Locked traced_now() {
   Locked out;
-  for (const std::shared_ptr<LedgerAccount>& account : all_accounts())
+  for (const std::shared_ptr<LedgerAccount>& account : LedgerAccount::all())
     for (const auto& [kind, count] : account->traces()) out[line_of(account->function())][kind] += count;
   return out;
 }
@@ -281,9 +332,15 @@ bool check_or_update(const std::string& asked) {
   return false;
 }
 
+const std::chrono::steady_clock::time_point begin_of_process = std::chrono::steady_clock::now();
+
 /// The library's last word, after all destructors of the program's own.
 [[gnu::destructor]] void end_of_process() {
-  if (std::string asked = setting("STET_LEDGER"); !asked.empty() && asked != "0") report(ledger_text());
+  const std::chrono::duration<double> lived = std::chrono::steady_clock::now() - begin_of_process;
+  if (std::string asked = setting("STET_LEDGER"); !asked.empty() && asked != "0")
+    report(ledger_text());
+  else
+    report(ledger_warning(ledger(), lived.count()));
   if (std::string asked = setting("STET_TRACES_LOCK"); !asked.empty() && !check_or_update(asked)) {
     std::fflush(nullptr);
     std::_Exit(1);

@@ -26,6 +26,9 @@ struct LedgerLine {
 STET_API std::vector<LedgerLine> ledger();
 /// The same as a table, with a sum.
 STET_API std::string ledger_text();
+/// What a program says on stderr when it ends and these are its ledger: one paragraph if retraces took more than a
+/// twentieth of the seconds that it ran, and half a second; nothing otherwise.
+STET_API std::string ledger_warning(const std::vector<LedgerLine>& lines, double run_seconds);
 
 /// Writes down what this process has traced: by function its traces, for which arguments and on which facts. What the
 /// file says of functions that were not traced stays. STET_TRACES_LOCK=update in the environment does it at the end of

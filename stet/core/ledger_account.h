@@ -18,8 +18,10 @@ class LedgerAccount {
   /// The one for functions of this name that were made there.
   static std::shared_ptr<LedgerAccount> of(const std::string& function, Where where);
 
+  static std::vector<std::shared_ptr<LedgerAccount>> all();
+
   /// A trace was made and kept; `first` of its function.
-  void add(const std::shared_ptr<const Entry>& trace, bool first);
+  void add(const std::shared_ptr<Entry>& trace, bool first);
   /// Why a trace was made that is not the first.
   void add_cause(const std::string& cause, double milliseconds);
   /// A trace has ended, having served so many calls.
@@ -27,16 +29,25 @@ class LedgerAccount {
 
   LedgerLine line() const;
   const std::string& function() const { return function_; }
+  /// Where its functions were made.
+  Where where() const { return where_; }
+  /// What recordings call its functions: their name, with the line where another one has it too.
+  const std::string& recorded_as() const { return recorded_as_; }
+  std::vector<std::shared_ptr<Entry>> live() const;
   /// Traces as the file names them, and how often each was made.
   std::map<std::string, int> traces() const;
 
  private:
-  LedgerAccount(std::string function, std::string made_at)
-      : function_(std::move(function)), made_at_(std::move(made_at)) {}
-  const std::string function_, made_at_;
+  LedgerAccount(std::string function, Where where, std::string made_at, std::string recorded_as)
+      : function_(std::move(function)),
+        made_at_(std::move(made_at)),
+        recorded_as_(std::move(recorded_as)),
+        where_(where) {}
+  const std::string function_, made_at_, recorded_as_;
+  const Where where_;
   mutable Lock guard_;  // of what follows
   LedgerLine sums_;
-  std::vector<std::weak_ptr<const Entry>> live_;
+  std::vector<std::weak_ptr<Entry>> live_;
   std::map<std::string, int> traces_;
   std::map<std::string, double> causes_;  // milliseconds lost
 };

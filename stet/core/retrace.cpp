@@ -5,12 +5,15 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/handle.h"
+#include "stet/core/log.h"
+#include "stet/core/recorded_function.h"
 #include "stet/core/retrace_fix.h"
 #include "stet/core/tensor_node.h"
 
@@ -103,11 +106,16 @@ std::string RetraceCause::fix_lines() const {
   return out;
 }
 
-std::string RetraceCause::first_reason() const {
-  std::size_t begin = headline.find('\n') + 1;
-  std::string out;
-  for (char c : headline.substr(begin, headline.find('\n', begin) - begin))
-    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+std::vector<std::string> RetraceCause::reasons() const {
+  std::vector<std::string> out;
+  std::istringstream lines(headline);
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    std::string& reason = out.emplace_back();
+    for (char c : line)
+      if (c != ' ' || (!reason.empty() && reason.back() != ' ')) reason += c;
+  }
   return out;
 }
 
@@ -261,9 +269,15 @@ constexpr int most_ended = 16;
 
 }  // namespace
 
-void tell_stale(const StaleEvent& event) { stale_listener().tell(event, true, "on_stale"); }
+void tell_stale(const StaleEvent& event) {
+  record_event("audit", event.function, event.explanation);
+  stale_listener().tell(event, log_wants(LogLevel::warning, "audit"), "on_stale");
+}
 void on_stale(std::function<void(const StaleEvent&)> call) { stale_listener().set(std::move(call)); }
-void tell_retrace(const RetraceEvent& event, bool is_news) { retrace_listener().tell(event, is_news, "on_retrace"); }
+void tell_retrace(const RetraceEvent& event, bool is_news) {
+  record_event(event.trace > 1 ? "retrace" : "warning", event.function, event.explanation);
+  retrace_listener().tell(event, log_wants(is_news ? LogLevel::warning : LogLevel::info, "retrace"), "on_retrace");
+}
 void on_retrace(std::function<void(const RetraceEvent&)> call) { retrace_listener().set(std::move(call)); }
 
 bool retraces_forbidden() { return forbidden > 0; }

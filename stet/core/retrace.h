@@ -45,8 +45,8 @@ struct RetraceCause {
   std::vector<std::string> fixes;  // the first is the one to try
   std::shared_ptr<Entry> nearest;
   std::string fix_lines() const;
-  /// The first line below the headline's own, without the label's room: "argument 0 'x' f32[2] -> f64[2] …".
-  std::string first_reason() const;
+  /// The lines below the headline's own, without the labels' room: "argument 0 'x' f32[2] -> f64[2] …".
+  std::vector<std::string> reasons() const;
 };
 /// Compares the call with the trace that it differs least from. What is printed as a fix was tried on the calls that
 /// were traced before (`earlier`) and this one: fewer traces would have been made. What cannot be tried is worded as a

@@ -45,13 +45,13 @@ std::vector<Dim> solve_facts(const SymbolScope& scope) {
   return out;
 }
 
-std::shared_ptr<Program> compile_symbolic(const Graph& given, Device& device) {
+std::shared_ptr<Program> compile_symbolic(const Graph& given, Device& device, CompileReport* report) {
   const Graph graph = without_custom_gradients(without_aliases(given));
   std::vector<ProgramInput> asked;
   for (ValueId id : graph.inputs)
     asked.push_back(
         {graph.type(id).dtype, graph.type(id).shape, graph.node(id).attributes.as<InputAttributes>().strides});
-  std::shared_ptr<Program> program = compile(substitute(graph, solve_facts(*graph.scope)), {.device = &device});
+  std::shared_ptr<Program> program = compile(substitute(graph, solve_facts(*graph.scope)), {.device = &device}, report);
   program->inputs = std::move(asked);
   program->facts.assign(graph.scope->facts().begin(), graph.scope->facts().end());
   return program;

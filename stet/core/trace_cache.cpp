@@ -7,6 +7,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/hit.h"
+#include "stet/core/log.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
 #include "stet/core/unrolled.h"
@@ -145,8 +146,8 @@ TraceCache::Entries TraceCache::make_room(const Entry& made) {
   return gone;
 }
 
-const std::shared_ptr<LedgerAccount>& TraceCache::account() {
-  if (!account_) account_ = LedgerAccount::of(name_, where_);
+std::shared_ptr<LedgerAccount> TraceCache::account() {
+  std::call_once(account_made_, [&] { account_ = LedgerAccount::of(name_, where_); });
   return account_;
 }
 
@@ -214,17 +215,25 @@ void TraceCache::refuse_or_warn(const MissedCall& call, const Snapshot& before, 
   tell_retrace({name_, 0, std::move(text)}, true);
 }
 
-void TraceCache::tell(const MissedCall& call, const Snapshot& before, const Entry& made, const Entries& forgotten,
+void TraceCache::tell(const MissedCall& call, const Snapshot& before, Entry& made, const Entries& forgotten,
                       bool returns) {
   if (where_.known()) note_unrolled(name_, made.graph);  // what came from a file has no host code here
-  if (before.trace == 1) return note_function_traced(name_, where_);
+  if (before.trace == 1) {
+    record_trace(made, 1, nullptr);
+    if (log_wants(LogLevel::info, "trace"))
+      report(text("stet: traced '", name_, "' for (", joined(made.types, ", "), ") in ",
+                  milliseconds_text(made.trace_milliseconds), " ms, compiled in ",
+                  milliseconds_text(made.compile_milliseconds), " ms", at_line(call.where, ", called at "), "\n"));
+    return note_function_traced(name_, where_);
+  }
   RetraceCause cause = cause_of(call, before.entries, before.records, before.trace);
+  record_trace(made, before.trace, &cause);
   std::uint64_t met = 0;
   {
     std::lock_guard lock(guard_);
     met = ++causes_[cause.cause];
   }
-  made.account->add_cause(cause.first_reason(), made.trace_milliseconds + made.compile_milliseconds);
+  made.account->add_cause(cause.reasons().front(), made.trace_milliseconds + made.compile_milliseconds);
   std::string text = cause.headline;
   if (cause.nearest) text += cost_line(made, *cause.nearest);
   if (returns)
@@ -232,9 +241,11 @@ void TraceCache::tell(const MissedCall& call, const Snapshot& before, const Entr
                              "a trace for this very call was made before, and forgotten: raise .max_traces "
                              "or .max_bytes");
   text += cause.fix_lines();
-  for (const std::shared_ptr<Entry>& gone : forgotten)
+  for (const std::shared_ptr<Entry>& gone : forgotten) {
+    record_eviction(*gone);
     text += explanation_line("warning", stet::text(before.entries.size(), " traces are kept at most; one that served ",
                                                    gone->calls.load(), " calls is forgotten"));
+  }
   if (met > 1) text += explanation_line("again", stet::text("for the same cause ", met, " times now"));
   // A cause that comes back is told again when it has come twice as often.
   tell_retrace({name_, before.trace, std::move(text)}, (met & (met - 1)) == 0);

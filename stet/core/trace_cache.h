@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +52,8 @@ class TraceCache {
   /// Forgets one: no later call is served by it.
   void forget(const Entry& entry);
   void clear();
+  /// The ledger's account of this function.
+  std::shared_ptr<LedgerAccount> account();
 
  private:
   using Entries = std::vector<std::shared_ptr<Entry>>;
@@ -87,26 +90,25 @@ class TraceCache {
   Entries make_room(const Entry& made);
   /// With the lock held: adds a trace.
   void keep(const std::shared_ptr<Entry>& made, const MissedCall& call);
-  /// The ledger's account of this function.
-  const std::shared_ptr<LedgerAccount>& account();
   /// Claims the making of a trace, or gives the one that another thread made meanwhile.
   std::shared_ptr<Entry> wait_or_claim(const MissedCall& call, std::shared_ptr<Flight>& flight, Snapshot& before,
                                        bool& at_limit);
   void land(const std::shared_ptr<Flight>& flight);
-  void tell(const MissedCall& call, const Snapshot& before, const Entry& made, const Entries& forgotten, bool returns);
+  void tell(const MissedCall& call, const Snapshot& before, Entry& made, const Entries& forgotten, bool returns);
   void refuse_or_warn(const MissedCall& call, const Snapshot& before, bool at_limit);
   [[noreturn]] void refuse_sizes(const MissedCall& call, const Entry& entry) const;
 
   const std::string& name_;
   const FunctionOptions& options_;
   const Where& where_;
+  std::once_flag account_made_;
+  std::shared_ptr<LedgerAccount> account_;
   mutable Lock guard_;  // of all below
   std::vector<Kept> kept_;
   std::vector<std::shared_ptr<Flight>> in_flight_;
   std::deque<CallRecord> records_;               // the latest calls that were traced
   std::deque<std::uint64_t> forgotten_;          // the calls that the latest forgotten traces were made for
   std::map<std::string, std::uint64_t> causes_;  // of retraces, and how often each was met
-  std::shared_ptr<LedgerAccount> account_;       // from the first trace on
   double age_ = 0;                               // the worth of what was forgotten last
   int traces_ = 0;
   bool told_limit_ = false;

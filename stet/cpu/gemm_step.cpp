@@ -148,11 +148,11 @@ std::string GemmStep::str() const {
   return out + "\n";
 }
 
-std::string GemmStep::title(const Bindings& bindings) const {
+std::string GemmStep::title() const {
   std::string out =
       text("gemm ", spec_.dtype, " ", spec_.transpose_left ? "T" : "N", spec_.transpose_right ? "T" : "N");
-  for (const Dim& extent : spec_.batch) out += text(" ", extent.evaluate(bindings), " of");
-  out += text(" m=", spec_.m.evaluate(bindings), " n=", spec_.n.evaluate(bindings), " k=", spec_.k.evaluate(bindings));
+  for (const Dim& extent : spec_.batch) out += text(" ", extent, " of");
+  out += text(" m=", spec_.m, " n=", spec_.n, " k=", spec_.k);
   if (spec_.epilogue.expression.defined()) out += text(", then ", spec_.epilogue.expression);
   return out;
 }

@@ -17,7 +17,7 @@ class GemmStep : public Step, public CodeStep {
 
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override;
-  std::string title(const Bindings&) const override;
+  std::string title() const override;
   Dim flops() const override { return stet::flops(spec_); }
   const ContractionSpec& spec() const { return spec_; }
   std::vector<CodeRequest> code_requests() const override;

@@ -26,6 +26,7 @@
 #include "stet/base/text.h"
 #include "stet/cpu/object_cache.h"
 #include "stet/cpu/object_loader.h"
+#include "stet/runtime/recording.h"
 
 #if __has_include("stet/cpu/emitter_build.h")
 #include "stet/cpu/emitter_build.h"
@@ -328,6 +329,10 @@ bool CodeStore::load_from_disk(const ObjectCache& cache, Task& task) {
 
 void CodeStore::compile(const ObjectCache& cache, Task& task) {
   ForkSafeSection section;  // LLVM has locks of its own
+  recording::Span span(recording::Kind::compile, [&] {
+    const std::string& key = task.request->key;
+    return std::string_view(key).substr(0, key.find('\n'));
+  });
   Stopwatch watch;
   std::string object = generators_.with_one(
       [&](const CodeGenerator& generator) { return generator.generate(*task.request, LLVMObjectFile); });
@@ -426,7 +431,7 @@ std::string_view build_of_key(std::string_view key) {
   return key.substr(0, key.find('\n'));
 }
 
-std::vector<DamagedFile> verify_cache(const ObjectCache& cache) {
+VerifiedFiles verify_cache(const ObjectCache& cache) {
   return cache.verify([](std::string_view key, std::string_view object) -> std::string {
     if (key.starts_with(figures_key)) return {};
     try {

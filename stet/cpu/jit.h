@@ -40,7 +40,8 @@ struct CodeStatistics {
 CodeStatistics code_statistics();
 
 /// Where objects are kept: $STET_CACHE_DIR, else $XDG_CACHE_HOME/stet, else $HOME/.cache/stet; empty when switched off
-/// (STET_CACHE_DIR="" or a folder that is not ours alone). The setter is for tests.
+/// (STET_CACHE_DIR="" or a folder that is not ours alone). The setter is for
+/// tests, and for who looks whether the compiler works.
 std::string cache_folder();
 void set_cache_folder(std::string folder);
 /// Forgets what is in memory (code that is held stays callable): the next request goes to disk or to LLVM. For tests
@@ -56,8 +57,8 @@ const CodeTarget& code_target();
 const char* code_build();
 /// Of a file's key: the build of the emitter that its code is of; empty if it has none.
 std::string_view build_of_key(std::string_view key);
-/// The files of a cache that could not be loaded.
-std::vector<DamagedFile> verify_cache(const ObjectCache& cache);
+/// Looks whether every file of a cache could be loaded.
+VerifiedFiles verify_cache(const ObjectCache& cache);
 
 /// LLVM IR and assembly of a request, as text, for docs and debugging.
 std::string ir_text(const CodeRequest& request);

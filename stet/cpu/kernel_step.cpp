@@ -292,10 +292,13 @@ class BoundKernel : public BoundStep {
   Chunking combine_chunks_;
 };
 
-std::string KernelStep::title(const Bindings& bindings) const {
+constexpr std::size_t longest_body = 60;
+
+std::string KernelStep::title() const {
   std::string out = kernel_.name;
-  for (const Loop& loop : kernel_.loops) out += text(" ", loop.reduced ? "over " : "", loop.extent.evaluate(bindings));
-  out += text(": ", kernel_.body);
+  for (const Loop& loop : kernel_.loops) out += text(" ", loop.reduced ? "over " : "", loop.extent);
+  // What is long tells a reader nothing.
+  if (const std::string body = text(kernel_.body); body.size() <= longest_body) out += text(": ", body);
   if (kernel_.has_reduction()) out += text(", by ", stet::name(kernel_.combine));
   if (kernel_.epilogue.defined()) out += text(", then ", kernel_.epilogue);
   for (const FurtherResult& one : kernel_.further) out += text("; ", one.body);

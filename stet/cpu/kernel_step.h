@@ -19,7 +19,7 @@ class KernelStep : public Step, public CodeStep {
 
   std::unique_ptr<BoundStep> bind(const Bindings&) const override;
   std::string str() const override { return kernel_.str(); }
-  std::string title(const Bindings&) const override;
+  std::string title() const override;
   Dim flops() const override { return stet::flops(kernel_); }
   /// Long reductions allocate.
   bool may_throw() const override { return !checks_.empty() || kernel_.has_reduction(); }

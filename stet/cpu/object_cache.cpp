@@ -13,12 +13,15 @@
 #include <cstring>
 #include <ctime>
 
+#include "stet/base/text.h"
+
 namespace stet::cpu {
 namespace {
 
 constexpr std::uint64_t magic = 0x316a626f74657473;  // "stetobj1"
 constexpr std::int64_t largest_file = 64 << 20;
 constexpr std::time_t abandoned_seconds = 3600;
+constexpr std::string_view unfinished_prefix = "tmp-";
 
 struct FileHeader {
   std::uint64_t magic_number;
@@ -56,10 +59,12 @@ std::string file_name(std::string_view key) {
   return name;
 }
 
-void make_folders(const std::string& folder) {
+/// The system's first error, 0 if there is none. What cannot be made cannot be opened: that is looked at.
+int make_folders(const std::string& folder) {
+  int error = 0;
   for (std::size_t slash = folder.find('/', 1);; slash = folder.find('/', slash + 1)) {
-    ::mkdir(folder.substr(0, slash).c_str(), 0700);  // what cannot be made cannot be opened: that is looked at
-    if (slash == std::string::npos) return;
+    if (::mkdir(folder.substr(0, slash).c_str(), 0700) != 0 && errno != EEXIST && error == 0) error = errno;
+    if (slash == std::string::npos) return error;
   }
 }
 
@@ -179,6 +184,35 @@ CacheFolder look_at_cache_folder(const std::string& folder) {
   return found;
 }
 
+std::string why_not_writable(const std::string& folder) {
+  auto because = [](const char* what, int error) { return text(what, ": ", std::strerror(error)); };
+  int opened = ::open(folder.c_str(), folder_flags);
+  if (opened < 0 && errno == ENOENT) {
+    if (int error = make_folders(folder)) return because("it cannot be made", error);
+    opened = ::open(folder.c_str(), folder_flags);
+  }
+  if (opened < 0) return because("it cannot be opened", errno);
+  const std::string name = text(unfinished_prefix, ::getpid(), "-probe");
+  const std::string contents(4096, '\0');  // a disk that is full takes empty files
+  std::string out;
+  int file = ::openat(opened, name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) {
+    out = because("no file can be made there", errno);
+  } else {
+    errno = ENOSPC;  // write() may take a part and say nothing
+    bool written = write_all(file, contents);
+    int error = errno;
+    if (::close(file) != 0 && written) {
+      written = false;
+      error = errno;
+    }
+    if (!written) out = because("nothing can be written there", error);
+    ::unlinkat(opened, name.c_str(), 0);
+  }
+  ::close(opened);
+  return out;
+}
+
 ObjectCache::ObjectCache(const std::string& folder, std::int64_t most_bytes) : most_bytes_(most_bytes) {
   if (folder.empty()) return;
   descriptor_ = ::open(folder.c_str(), folder_flags);
@@ -232,7 +266,7 @@ void ObjectCache::store(std::string_view key, std::string_view object) const {
   if (descriptor_ < 0) return;
   static std::atomic<unsigned> counter{0};
   std::string name = file_name(key);
-  std::string temporary = "tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1)) + "-" + name;
+  std::string temporary = text(unfinished_prefix, ::getpid(), "-", counter.fetch_add(1), "-", name);
   int file = ::openat(descriptor_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
   FileHeader header{magic, key.size(), object.size(), checksum(key, object)};
@@ -249,6 +283,8 @@ void ObjectCache::store(std::string_view key, std::string_view object) const {
 
 namespace {
 
+bool is_unfinished(std::string_view name) { return name.starts_with(unfinished_prefix); }
+
 /// Calls see(name, status) for every file of a cache in the open folder.
 template <class See>
 void for_each_file(int descriptor, const See& see) {
@@ -263,12 +299,10 @@ void for_each_file(int descriptor, const See& see) {
     struct stat status {};
     if (::fstatat(descriptor, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
     std::string_view name = entry->d_name;
-    if (name.starts_with("tmp-") || name.ends_with(".o")) see(name, status);
+    if (is_unfinished(name) || name.ends_with(".o")) see(name, status);
   }
   ::closedir(folder);
 }
-
-bool is_unfinished(std::string_view name) { return name.starts_with("tmp-"); }
 
 /// As find() opens it.
 class OpenFile {
@@ -332,9 +366,9 @@ std::vector<CachedFile> ObjectCache::files() const {
   return out;
 }
 
-std::vector<DamagedFile> ObjectCache::verify(
+VerifiedFiles ObjectCache::verify(
     const std::function<std::string(std::string_view key, std::string_view object)>& check) const {
-  std::vector<DamagedFile> out;
+  VerifiedFiles out;
   for (const CachedFile& file : files()) {
     if (file.unfinished) continue;
     OpenFile opened(descriptor_, file.name);
@@ -347,7 +381,8 @@ std::vector<DamagedFile> ObjectCache::verify(
       reason = "its name is not that of its key";
     else
       reason = check(contents.key, contents.object);
-    if (!reason.empty()) out.push_back({file.name, reason});
+    ++out.files;
+    if (!reason.empty()) out.damaged.push_back({file.name, reason});
   }
   return out;
 }

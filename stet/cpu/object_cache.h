@@ -21,6 +21,9 @@ struct CacheFolder {
   std::string why, fix;  // of one that is unusable
 };
 CacheFolder look_at_cache_folder(const std::string& folder);
+/// Tries it: makes the folder where it is missing, and in it a file, which is taken away again. Why that fails; empty
+/// if it does not.
+std::string why_not_writable(const std::string& folder);
 
 /// A file of a cache, for people.
 struct CachedFile {
@@ -32,6 +35,10 @@ struct CachedFile {
 };
 struct DamagedFile {
   std::string name, reason;
+};
+struct VerifiedFiles {
+  std::int64_t files = 0;  // that were looked at
+  std::vector<DamagedFile> damaged;
 };
 struct RemovedFiles {
   std::int64_t files = 0, bytes = 0;
@@ -70,8 +77,7 @@ class ObjectCache {
   std::vector<CachedFile> files() const;
   /// Reads and checks every finished file as find() does, and deletes none. `check` is asked about what is whole: why
   /// the object is of no use, or nothing.
-  std::vector<DamagedFile> verify(
-      const std::function<std::string(std::string_view key, std::string_view object)>& check) const;
+  VerifiedFiles verify(const std::function<std::string(std::string_view key, std::string_view object)>& check) const;
   /// Removes the files that are wanted gone.
   RemovedFiles remove_if(const std::function<bool(const CachedFile&)>& unwanted) const;
 

@@ -10,6 +10,7 @@
 #include "stet/core/trace.h"
 #include "stet/data/stage.h"
 #include "stet/ops/ops.h"
+#include "stet/runtime/recording.h"
 
 namespace stet::data {
 namespace {
@@ -89,6 +90,10 @@ struct Iteration::State {
   std::unique_ptr<Elements> cursor;
   Tensors tensors;
   bool at_element = false;
+  ~State() {
+    if (recording::on() && stage && statistics) record_stages(*stage, *statistics);
+  }
+
   IterationPosition position;
   const Stage* unrepeatable = nullptr;  // a stage whose order is another each time
   Where where;
@@ -106,6 +111,7 @@ bool Iteration::next() {
   HiddenTapes hidden;  // how an element is made is not seen: with prefetch it could not be
   state.at_element = false;
   state.tensors.clear();  // their memory serves the next ones
+  recording::Span span(recording::Kind::wait, [] { return "data"; });
   const std::uint64_t begin = nanoseconds_now();
   try {
     state.at_element = state.cursor->next(state.tensors);

@@ -9,6 +9,7 @@
 #include "stet/base/text.h"
 #include "stet/data/stage.h"
 #include "stet/runtime/parallel.h"
+#include "stet/runtime/recording.h"
 
 namespace stet::data {
 namespace {
@@ -29,15 +30,6 @@ std::string duration(double nanoseconds) {
 /// Columns count characters, not bytes: "µ" is one.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-/// "map 'augment'", "batch(64)".
-std::string called(const Stage& stage) {
-  const StageFacts& facts = stage.facts();
-  std::string out = facts.name;
-  if (!facts.arguments.empty()) out += text("(", facts.arguments, ")");
-  if (!facts.label.empty()) out += text(" '", facts.label.substr(0, facts.label.find('(')), "'");
-  return out;
 }
 
 /// What one stage did.
@@ -205,6 +197,20 @@ std::string verdict(const std::vector<Row>& rows, const Stage& last, double wait
 }
 
 }  // namespace
+
+void record_stages(const Stage& last, Statistics& statistics) {
+  const double elapsed = static_cast<double>(StageStatistics::read(statistics.last_had)) -
+                         static_cast<double>(StageStatistics::read(statistics.first_had)) +
+                         static_cast<double>(StageStatistics::read(statistics.first_wait));
+  files::Json::List stages;
+  for (const Row& row : rows_of(all_stages(last), statistics, elapsed))
+    stages.push_back(files::Json::Object{{"name", called(*row.stage)},
+                                         {"depth", row.stage->depth()},
+                                         {"elements", static_cast<std::int64_t>(row.elements)},
+                                         {"seconds", row.own * 1e-9},
+                                         {"threads", static_cast<std::int64_t>(row.threads)}});
+  recording::note({{"note", "stages"}, {"name", described(last)}, {"stages", std::move(stages)}});
+}
 
 std::string DatasetBase::explain() const {
   std::shared_ptr<Statistics> statistics;

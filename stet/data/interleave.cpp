@@ -139,11 +139,12 @@ class InterleaveCursor : public Elements {
 /// Places that threads fill ahead.
 class FilledPlaces {
  public:
-  FilledPlaces(std::unique_ptr<Elements> upstream, Opener open, const InterleaveOptions& options,
+  FilledPlaces(std::unique_ptr<Elements> upstream, Opener open, const InterleaveOptions& options, const Stage& stage,
                StageStatistics* statistics)
       : upstream_(std::move(upstream)),
         open_(std::move(open)),
         cycle_(options),
+        stage_(stage),
         statistics_(statistics),
         ordered_(options.deterministic),
         most_ready_(static_cast<std::size_t>(std::clamp<std::int64_t>(2 * options.block_length, 4, 64))),
@@ -202,6 +203,7 @@ class FilledPlaces {
       }
       if (!more) place->inner = {};
       if (statistics_) StageStatistics::add(statistics_->busy, nanoseconds_now() - begin);
+      record_work(stage_, begin);
       lock.lock();
       if (more)
         place->ready.push_back(std::move(element));
@@ -299,6 +301,7 @@ class FilledPlaces {
   std::unique_ptr<Elements> upstream_;  // of who takes; null when it has ended
   Opener open_;
   Cycle cycle_;
+  const Stage& stage_;
   StageStatistics* const statistics_;
   const bool ordered_;
   const std::size_t most_ready_;  // elements in a place
@@ -313,8 +316,8 @@ class FilledPlaces {
 class ParallelInterleaveCursor : public Elements {
  public:
   ParallelInterleaveCursor(std::unique_ptr<Elements> upstream, Opener open, const InterleaveOptions& options,
-                           std::size_t threads, StageStatistics* statistics, Where where)
-      : places_(std::move(upstream), std::move(open), options, statistics), threads_(threads), where_(where) {}
+                           std::size_t threads, const Stage& stage, StageStatistics* statistics, Where where)
+      : places_(std::move(upstream), std::move(open), options, stage, statistics), threads_(threads), where_(where) {}
   bool next(Tensors& out) override {
     if (!places_.crew().started())
       places_.crew().start(
@@ -363,7 +366,7 @@ class InterleaveStage : public LaterStage {
         options_.num_parallel_calls == autotune ? thread_count() : options_.num_parallel_calls, options_.cycle_length));
     StageStatistics* statistics = pass.statistics ? pass.statistics->of(this) : nullptr;
     if (statistics) statistics->threads.store(threads, std::memory_order_relaxed);
-    return std::make_unique<ParallelInterleaveCursor>(std::move(before), std::move(opener), options_, threads,
+    return std::make_unique<ParallelInterleaveCursor>(std::move(before), std::move(opener), options_, threads, *this,
                                                       statistics, facts().where);
   }
   OpenFunction open_;

@@ -74,13 +74,14 @@ class Supply {
 class Window {
  public:
   Window(const Stage& upstream, const ElementFunction& function, const Pass& pass, std::size_t threads, bool ordered,
-         const char* checked, StageStatistics* statistics, Where where)
+         const char* checked, const Stage& stage, StageStatistics* statistics, Where where)
       : upstream_(upstream, pass.before_map()),
         function_(function),
         seeds_(pass),
         most_slots_(2 * threads),
         ordered_(ordered),
         checked_(checked),
+        stage_(stage),
         statistics_(statistics),
         where_(where) {}
 
@@ -173,6 +174,7 @@ class Window {
       }
       const std::uint64_t end = nanoseconds_now();
       if (statistics_) StageStatistics::add(statistics_->busy, end - middle - making);
+      if (!elements.empty()) record_work(stage_, begin);
 
       lock.lock();
       if (!elements.empty()) {
@@ -202,6 +204,7 @@ class Window {
   const std::size_t most_slots_;
   const bool ordered_;
   const char* const checked_;
+  const Stage& stage_;
   StageStatistics* const statistics_;
   const Where where_;
   std::mutex guard_;
@@ -281,7 +284,7 @@ class ParallelMapStage : public LaterStage {
         of_source->threads.store(threads, std::memory_order_relaxed);
     return std::make_unique<ParallelMapCursor>(threads, host_ ? "map_host" : "map", facts().where, upstream, function_,
                                                pass, threads, options_.deterministic, host_ ? "map_host" : nullptr,
-                                               statistics, facts().where);
+                                               *this, statistics, facts().where);
   }
   ElementFunction function_;
   MapOptions options_;

@@ -5,18 +5,20 @@
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
+#include "stet/runtime/recording.h"
 
 namespace stet::data {
 namespace {
 
 class TimedElements : public Elements {
  public:
-  TimedElements(std::unique_ptr<Elements> inside, StageStatistics& statistics)
-      : inside_(std::move(inside)), statistics_(statistics) {}
+  TimedElements(std::unique_ptr<Elements> inside, const Stage& stage, StageStatistics& statistics)
+      : inside_(std::move(inside)), stage_(stage), statistics_(statistics) {}
   bool next(Tensors& out) override {
     const std::uint64_t begin = nanoseconds_now();
     const bool more = inside_->next(out);
     StageStatistics::add(statistics_.nanoseconds, nanoseconds_now() - begin);
+    record_work(stage_, begin);
     if (more) StageStatistics::add(statistics_.elements, 1);
     return more;
   }
@@ -24,6 +26,7 @@ class TimedElements : public Elements {
 
  private:
   std::unique_ptr<Elements> inside_;
+  const Stage& stage_;
   StageStatistics& statistics_;
 };
 
@@ -32,7 +35,23 @@ std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
   return seed;
 }
 
+constexpr std::uint64_t quick = 5'000;  // nanoseconds: told, they would push out what matters
+
 }  // namespace
+
+std::string called(const Stage& stage) {
+  const StageFacts& facts = stage.facts();
+  std::string out = facts.name;
+  if (!facts.arguments.empty()) out += text("(", facts.arguments, ")");
+  if (!facts.label.empty()) out += text(" '", facts.label.substr(0, facts.label.find('(')), "'");
+  return out;
+}
+
+void record_work(const Stage& stage, std::uint64_t begin) {
+  if (!recording::on()) return;
+  const std::uint64_t end = recording::now();
+  if (end - begin >= quick) recording::span(recording::Kind::stage, recording::name_of(called(stage)), begin, end);
+}
 
 Stage::Stage(StageFacts facts, std::vector<StagePointer> upstreams)
     : facts_(std::move(facts)), upstreams_(std::move(upstreams)), depth_(1) {
@@ -53,7 +72,7 @@ std::unique_ptr<Elements> Stage::elements(const Pass& pass) const {
   // Choosing positions takes nanoseconds, less than looking at a clock; sources time the host code that they call.
   StageStatistics* statistics = pass.statistics && !source_ ? pass.statistics->of(this) : nullptr;
   if (!statistics) return opened;
-  return std::make_unique<TimedElements>(std::move(opened), *statistics);
+  return std::make_unique<TimedElements>(std::move(opened), *this, *statistics);
 }
 
 void require_depth(const Stage& stage, const char* what, Where where) {

@@ -42,6 +42,15 @@ class Cursor {
 using Elements = Cursor<Tensors>;
 using Positions = Cursor<std::int64_t>;
 
+class Stage;
+/// Tells a recording, if there is one, that a stage worked since `begin` (nanoseconds_now()); nothing of what is quick:
+/// explain() and the report's table of stages have it.
+void record_work(const Stage& stage, std::uint64_t begin);
+/// Tells it what an iteration spent its time on.
+void record_stages(const Stage& last, Statistics& statistics);
+/// "map 'augment'", "batch(64)".
+std::string called(const Stage& stage);
+
 /// What sets a pass apart from others: all its random choices follow from it. Decided on the thread that begins an
 /// iteration, so that they do not depend on when a thread of the pipeline gets to them.
 struct Pass {

@@ -40,6 +40,17 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string as_utf8(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    out += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
 std::string shown_name(std::string_view name) {
   std::string out;
   for (std::size_t at = 0; at < name.size();) {

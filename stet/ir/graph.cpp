@@ -167,6 +167,19 @@ std::vector<ValueId> Graph::add_parts(ValueId tuple) {
   return out;
 }
 
+std::vector<const char*> ops_of(const Node& node) {
+  return node.made_of ? *node.made_of : std::vector<const char*>{label_of(node)};
+}
+
+void note_made_of(Node& node, std::vector<const char*> ops) {
+  node.made_of = std::make_shared<const std::vector<const char*>>(std::move(ops));
+  node.apart = nullptr;
+}
+
+const char* label_of(const Node& node) {
+  return *node.label && node.op->kind == Kind::map ? node.label : node.op->name;
+}
+
 std::string Graph::str() const {
   std::string out;
   for (std::size_t id = 0; id < nodes.size(); ++id) {

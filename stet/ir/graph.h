@@ -40,6 +40,10 @@ struct Node {
   Caller caller = {};
   /// The part of the program that it was recorded in, "sequential/dense", for people who look at the graph; null: none.
   std::shared_ptr<const std::string> name_scope = {};
+  /// The ops that fusion made it of, in the order of the program; null: it is the one that it says it is.
+  std::shared_ptr<const std::vector<const char*>> made_of = {};
+  /// Why fusion did not put it together with what reads it; null where it did, or did not try.
+  const char* apart = nullptr;
 
   const ValueType& type() const { return results.front(); }
 };
@@ -85,6 +89,12 @@ Graph substitute(const Graph&, std::span<const Dim> replacements);
 Graph map_dims(const Graph&, const std::function<Dim(const Dim&)>&);
 /// Every alias replaced by what it stands for, in children too.
 Graph without_aliases(const Graph&);
+/// What people call a node: of a map the row that it came from, of others their row.
+const char* label_of(const Node&);
+/// The ops that it is made of, by these names: one or more.
+std::vector<const char*> ops_of(const Node&);
+/// A node that is made of these, one after the other.
+void note_made_of(Node&, std::vector<const char*> ops);
 /// Running the node matters even if nobody uses its results: its row says so, or it is a branch or a loop that may
 /// raise.
 bool has_effect(const Node&);

@@ -17,6 +17,8 @@ CallbackList::CallbackList(const std::vector<Callback>& callbacks, const Model& 
   }
 }
 
+std::string CallbackList::recorded_as(const CustomCallback& body) { return class_name_of(body); }
+
 BatchHooks CallbackList::of_batches(void (CustomCallback::*begin)(std::int64_t),
                                     void (CustomCallback::*end)(std::int64_t, const BatchLogs&)) const {
   if (callbacks_.empty()) return {};

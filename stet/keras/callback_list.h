@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stet/keras/callback.h"
+#include "stet/runtime/recording.h"
 
 namespace stet::keras {
 
@@ -23,7 +24,11 @@ class CallbackList {
   CallbackList(const std::vector<Callback>& callbacks, const Model& model, Where where);
   template <class... P, class... A>
   void tell(void (CustomCallback::*hook)(P...), A&&... given) const {
-    for (const Callback& callback : callbacks_) (callback.callback_body({}).*hook)(given...);
+    for (const Callback& callback : callbacks_) {
+      CustomCallback& body = callback.callback_body({});
+      recording::Span span(recording::Kind::callback, [&] { return recorded_as(body); });
+      (body.*hook)(given...);
+    }
   }
   /// Of every batch, if there is anybody to tell.
   BatchHooks of_batches(void (CustomCallback::*begin)(std::int64_t),
@@ -35,6 +40,7 @@ class CallbackList {
   BackupAndRestoreBody* backup(Where where) const;
 
  private:
+  static std::string recorded_as(const CustomCallback& body);
   std::vector<Callback> callbacks_;
 };
 

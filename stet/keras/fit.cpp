@@ -21,6 +21,7 @@
 #include "stet/keras/training.h"
 #include "stet/keras/used_variables.h"
 #include "stet/ops/ops.h"
+#include "stet/runtime/recording.h"
 
 namespace stet::keras {
 namespace {
@@ -135,6 +136,7 @@ ProgressBar::Values values_of(const Step& step, const std::vector<Tensor>& repor
 /// One step, told to the bar.
 std::vector<Tensor> run_step(Step& step, const Batch& batch, const ModelForm& form, std::int64_t number,
                              ProgressBar& bar, Where where) {
+  recording::Span span(recording::Kind::batch, [&] { return step.name(); });
   const int traces_before = step.trace_count();
   const double start = seconds_now();
   if (number == 1 && traces_before == 0 && !step.eager()) bar.tracing(step.name());
@@ -162,6 +164,8 @@ class Batches {
   }
   std::optional<Batch> next() {
     if (most_ > 0 && given_ == most_) return std::nullopt;
+    recording::Span span(recording::Kind::wait, [] { return "batch"; });
+    const Waiting waiting(waited_);
     ++given_;
     std::optional<Batch> batch = reader_();
     if (!batch && most_ > 0) {
@@ -171,6 +175,8 @@ class Batches {
     return batch;
   }
   std::optional<std::int64_t> count() const { return count_; }
+  /// Seconds that next() has taken so far, while somebody recorded.
+  double waited() const { return static_cast<double>(waited_) * 1e-9; }
 
   /// Of the batch that was given last; nothing before start().
   std::optional<data::IterationPosition> position() const {
@@ -191,8 +197,17 @@ class Batches {
   std::optional<Batch> example() const { return data_.example(options_, where_); }
 
  private:
+  struct Waiting {
+    explicit Waiting(std::uint64_t& sum) : sum(sum), begin(recording::on() ? recording::now() : 0) {}
+    ~Waiting() {
+      if (begin != 0) sum += recording::now() - begin;
+    }
+    std::uint64_t& sum;
+    const std::uint64_t begin;
+  };
   const Data data_;
   ReadOptions options_;
+  std::uint64_t waited_ = 0;
   std::int64_t most_, given_ = 0;
   Where where_;
   std::optional<std::int64_t> count_;
@@ -233,6 +248,34 @@ Epoch run_epoch(Step& step, const ModelForm& form, Batches& batches, ProgressBar
   if (!reported.empty()) epoch.values = values();
   return epoch;
 }
+
+/// An epoch of fit() as recordings have it: from its first batch to the end of its validation and callbacks.
+class RecordedEpoch {
+ public:
+  explicit RecordedEpoch(const Batches& batches)
+      : batches_(batches), waited_before_(batches.waited()), begin_(recording::now()) {}
+  void tell(const std::string& model, int number, int all, const Epoch& epoch) const {
+    if (!recording::on()) return;
+    const std::uint64_t end = recording::now();
+    recording::span(recording::Kind::epoch, recording::name_of(text("epoch ", number)), begin_, end);
+    files::Json::Object values;
+    for (const auto& [name, value] : epoch.values) values.emplace_back(name, value);
+    recording::note({{"note", "epoch"},
+                     {"name", model},
+                     {"epoch", number},
+                     {"epochs", all},
+                     {"begin", static_cast<std::int64_t>(begin_)},
+                     {"seconds", static_cast<double>(end - begin_) * 1e-9},
+                     {"waited", batches_.waited() - waited_before_},
+                     {"batches", epoch.steps},
+                     {"values", std::move(values)}});
+  }
+
+ private:
+  const Batches& batches_;
+  const double waited_before_;
+  const std::uint64_t begin_;
+};
 
 Step::Report reported(Logs logs) { return {logs.begin(), logs.end()}; }
 std::shared_ptr<Step> train_step_of(CustomModel& model) {
@@ -441,6 +484,7 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
     ProgressBar bar = make_bar(progress.target, verbose);
     reset(metrics_of(model));  // the first step may have made one
     backup.restore_inside_epoch(step);
+    const RecordedEpoch recorded(batches);
     Epoch epoch =
         run_epoch(*step, *form, batches, bar, hooks, where,
                   {std::exchange(progress.steps, 0), std::exchange(progress.values, {})}, backup.after_batch());
@@ -457,6 +501,7 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
       if (std::none_of(epoch.values.begin(), epoch.values.end(), [&](const auto& one) { return one.first == name; }))
         epoch.values.emplace_back(name, value);
     bar.finish(epoch.steps, epoch.values);
+    recorded.tell(model.name(), number + 1, options.epochs, epoch);
     progress.history.epochs.push_back(number);
     for (const auto& [name, value] : progress.last) progress.history.values[name].push_back(value);
     if (!cut_short) backup.after_epoch();

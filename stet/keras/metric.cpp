@@ -2,6 +2,7 @@
 
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/scope.h"
 #include "stet/keras/layer_state.h"
 #include "stet/keras/metric_bodies.h"
@@ -108,6 +109,7 @@ const std::string& Metric::name(Where where) const { return metric_body("name", 
 void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, Where where) const {
   CustomMetric& metric = metric_body("update_state", where);
   LayerFrame nobody;
+  NameScope name_scope(metric.name());
   try {
     if (auto* of_ours = dynamic_cast<LibraryMetric*>(&metric))
       of_ours->update_at(y_true, y_pred, sample_weight, where);
@@ -120,6 +122,7 @@ void Metric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tens
 }
 Tensor Metric::result(Where where) const {
   CustomMetric& metric = metric_body("result", where);
+  NameScope name_scope(metric.name());
   auto* of_ours = dynamic_cast<LibraryMetric*>(&metric);
   return of_ours ? of_ours->result_at(where) : metric.result();
 }

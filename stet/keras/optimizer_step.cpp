@@ -3,6 +3,7 @@
 
 #include "stet/base/text.h"
 #include "stet/core/call.h"
+#include "stet/core/name_scope.h"
 #include "stet/core/scope.h"
 #include "stet/keras/constraint.h"
 #include "stet/keras/optimizer_state.h"
@@ -65,8 +66,10 @@ void update(CustomOptimizer& optimizer, Gradients gradients, const Variables& va
   std::optional<Frame> frame;
   if (dynamic_cast<LibraryOptimizer*>(&optimizer)) frame.emplace(step_name, where);
   optimizer.begin_update();
-  for (std::size_t i = 0; i < variables.size(); ++i)
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    NameScope name_scope(variables[i].name());
     optimizer.update_step(gradients[i], variables[i], of_type(rate, variables[i].dtype()));
+  }
 }
 
 /// Moving averages, and what they overwrite. As in Keras the average is the variable until the second update.

@@ -23,6 +23,8 @@
 #include "stet/base/error.h"
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
+#include "stet/runtime/recorded_steps.h"
+#include "stet/runtime/recording.h"
 
 namespace stet {
 namespace {
@@ -86,6 +88,7 @@ class Pool {
   std::int64_t chunks_ = 0;
   void (*body_)(void*, std::int64_t) = nullptr;
   void* context_ = nullptr;
+  recording::Name recorded_ = 0;  // the step that the region is of, where somebody records
   alignas(128) std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<std::uint32_t> signal_{0};  // The futex; changed to wake.
   std::atomic<bool> stopping_{false};
@@ -100,6 +103,7 @@ void Pool::run(std::int64_t chunks, void (*body)(void*, std::int64_t), void* con
   chunks_ = chunks;
   body_ = body;
   context_ = context;
+  if (recording::on()) recorded_ = running_step();
   next_chunk_.store(1, std::memory_order_relaxed);  // Chunk 0 is the caller's.
   // Sequentially consistent, as is a worker's way to sleep: either it sees the region or we see it in sleepers_.
   state_.fetch_add(one_region | open_bit, std::memory_order_seq_cst);
@@ -144,7 +148,12 @@ void Pool::work() {
     while (!entered && (state & open_bit) && region_number(state) == last_number)
       entered = state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire, std::memory_order_relaxed);
     if (!entered) continue;
-    take_chunks();
+    if (recording::on()) [[unlikely]] {
+      recording::Span span(recording::Kind::region, recorded_);
+      take_chunks();
+    } else {
+      take_chunks();
+    }
     state_.fetch_sub(1, std::memory_order_release);
   }
 }

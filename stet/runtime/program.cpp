@@ -1,12 +1,15 @@
 #include "stet/runtime/program.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
 #include "stet/base/short_array.h"
 #include "stet/base/text.h"
-#include "stet/runtime/step_times.h"
+#include "stet/runtime/recorded_steps.h"
 
 namespace stet {
 namespace {
@@ -49,7 +52,7 @@ void BoundStep::run_bringing(void* const*, std::span<Buffer>) const {
   throw InternalError("a step that brings no memory is asked for it");
 }
 
-std::string Step::title(const Bindings&) const {
+std::string Step::title() const {
   std::string all = str();
   return all.substr(0, all.find('\n'));
 }
@@ -91,6 +94,7 @@ std::optional<Bindings> Program::accepts(std::span<const ConcreteInput> given,
 }
 
 std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
+  recording::Span span(recording::Kind::bind, [] { return "bind"; });
   for (const SizeCheck& check : checks) test_if_known(check, bindings);
   auto bound = std::make_shared<BoundProgram>();
   bound->program_ = shared_from_this();
@@ -101,8 +105,7 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
     bound->result_sizes_.push_back(result.shape.evaluate(bound->bindings_));
     bound->result_bytes_.push_back(byte_count(result.shape.element_count(), result.dtype, bound->bindings_));
   }
-  for (std::size_t s = 0; s < steps.size(); ++s)
-    bound->steps_.push_back(step_times::timed(steps[s]->bind(bound->bindings_), *this, s, bound->bindings_));
+  for (std::size_t s = 0; s < steps.size(); ++s) bound->steps_.push_back(steps[s]->bind(bound->bindings_));
 
   std::vector<int> first(buffers.size(), static_cast<int>(steps.size())), last(buffers.size(), -1);
   for (std::size_t s = 0; s < steps.size(); ++s)
@@ -124,6 +127,9 @@ std::shared_ptr<const BoundProgram> Program::bind(Bindings bindings) const {
   for (std::size_t i = 0; i < blocks.size(); ++i) bound->offsets_[owners[i]] = blocks[i].offset;
   return bound;
 }
+
+BoundProgram::BoundProgram() = default;
+BoundProgram::~BoundProgram() { delete recorded_.load(); }
 
 void BoundProgram::run(void* const* inputs, Buffer* results) const {
   ShortArray<void*, 16> memory(result_bytes_.size());
@@ -169,8 +175,24 @@ void BoundProgram::run_table(void* const* inputs, void* const* results, const Bu
     else
       table[id] = arena_bytes_ > 0 ? arena.data() + offsets_[id] : nullptr;
   }
-  for (const std::unique_ptr<BoundStep>& step : steps_) step->run(table);
+  if (recording::on()) [[unlikely]]
+    run_recorded(table);
+  else
+    for (const std::unique_ptr<BoundStep>& step : steps_) step->run(table);
   if (program.raises) std::rethrow_exception(program.raises);
+}
+
+void BoundProgram::run_recorded(void* const* table) const {
+  const RecordedSteps* steps = recorded_.load(std::memory_order_acquire);
+  if (!steps) {
+    auto made = std::make_unique<const RecordedSteps>(*program_, bindings_);
+    if (recorded_.compare_exchange_strong(steps, made.get())) steps = made.release();
+  }
+  steps->tell(*program_);
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    StepClock clock((*steps)[s]);
+    steps_[s]->run(table);
+  }
 }
 
 void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<std::vector<std::int64_t>>& sizes) const {
@@ -199,7 +221,10 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
     };
     for (int id : step.writes)
       if (!is_brought(id)) provide(id);
-    std::unique_ptr<BoundStep> bound = step_times::timed(step.bind(bindings), program, s, bindings);
+    std::unique_ptr<BoundStep> bound = step.bind(bindings);
+    std::optional<RecordedStep> told;
+    std::optional<StepClock> clock;
+    if (recording::on()) clock.emplace(told.emplace(recorded_step(program, s, bindings)));
     if (step.brings.empty()) {
       bound->run(table.data());
     } else {
@@ -211,6 +236,7 @@ void BoundProgram::run_late(void* const* inputs, Buffer* results, std::vector<st
         table[id] = owned[id].data();
       }
     }
+    clock.reset();
     for (; next_late < program.late.size() && program.late[next_late].after == static_cast<int>(s); ++next_late) {
       const LateSize& size = program.late[next_late];
       std::int64_t value = 0;

@@ -3,6 +3,7 @@
 // Life of a call: accepts(sizes) binds the symbols, or says that this program is for other sizes; bind() evaluates
 // every size and plans memory, once per set of sizes; BoundProgram::run() runs it, from any number of threads at once.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -31,13 +32,21 @@ class BoundStep {
   virtual void run_bringing(void* const* buffers, std::span<Buffer> brought) const;
 };
 
+/// What of a graph a step does, for people who look at a program.
+struct StepOrigin {
+  std::vector<const char*> ops;                   // that it is made of, one or more
+  std::shared_ptr<const std::string> name_scope;  // null: none
+  std::string apart;                              // why its reader is another step; empty where nobody knows
+  Where where;
+};
+
 class Step {
  public:
   virtual ~Step() = default;
   virtual std::unique_ptr<BoundStep> bind(const Bindings&) const = 0;
   virtual std::string str() const = 0;
-  /// In one line, with the sizes that it is bound to where it says any; the first line of str() unless told.
-  virtual std::string title(const Bindings&) const;
+  /// In a few words, the same for all sizes that it is bound to; the first line of str() unless told.
+  virtual std::string title() const;
   /// Programs that it may run.
   virtual std::vector<class Program*> children() const { return {}; }
   /// Steps that it hands its work to, whose code it needs.
@@ -59,6 +68,7 @@ class Step {
   std::vector<int> reads, writes;  // program buffers
   std::vector<int> brings;         // of `writes`: those whose sizes are known when it has run, and with them the memory
   bool overwrites = false;         // planned: what it writes may be the memory of state that it replaces
+  std::shared_ptr<const StepOrigin> origin;  // null: a copy that the program makes
 };
 
 /// The step or a program that it may run runs host code.
@@ -98,6 +108,7 @@ struct ConcreteInput {
 };
 
 class BoundProgram;
+class RecordedSteps;
 
 class Program : public std::enable_shared_from_this<Program> {
  public:
@@ -125,6 +136,11 @@ class Program : public std::enable_shared_from_this<Program> {
 
 class BoundProgram {
  public:
+  BoundProgram();
+  ~BoundProgram();
+  BoundProgram(const BoundProgram&) = delete;
+  BoundProgram& operator=(const BoundProgram&) = delete;
+
   /// Sizes of the results; not of a program with late sizes.
   const std::vector<std::vector<std::int64_t>>& result_sizes() const { return result_sizes_; }
   DType result_type(std::size_t number = 0) const { return program_->results[number].dtype; }
@@ -154,6 +170,8 @@ class BoundProgram {
  private:
   friend class Program;
   void run_table(void* const* inputs, void* const* results, const Buffer& arena) const;
+  /// The same steps, each with a span.
+  void run_recorded(void* const* table) const;
 
   std::shared_ptr<const Program> program_;
   Bindings bindings_;
@@ -162,6 +180,7 @@ class BoundProgram {
   std::vector<std::size_t> result_bytes_;
   std::vector<std::size_t> offsets_;  // of temporaries in the arena, by buffer number
   std::size_t arena_bytes_ = 0;
+  mutable std::atomic<const RecordedSteps*> recorded_{nullptr};  // made when it is first recorded
 };
 
 /// Blocks with lifetimes placed in one arena: no two that live at the same time overlap.

@@ -164,4 +164,33 @@ TEST_F(LedgerDeathTest, the_end_of_a_process) {
       testing::ExitedWithCode(0), "stet: .* trace.* of .* function.*; .* ms lost to");
 }
 
+TEST(LedgerWarning, says_what_was_lost_where_much_was) {
+  const LedgerLine step{.function = "train_step",
+                        .made_at = "train.cpp:57",
+                        .functions = 1,
+                        .traces = 13,
+                        .calls = 900,
+                        .first_milliseconds = 200,
+                        .lost_milliseconds = 3100,
+                        .cause = "argument 1 'rate' 0.5 -> 0.25"};
+  const LedgerLine other{.function = "other", .functions = 2, .traces = 3, .calls = 3, .lost_milliseconds = 100};
+  EXPECT_EQ(
+      ledger_warning({other, step}, 15),
+      "stet: 13 retraces took 3.2 s of 15.0 s, 21 % of this run. Most of it was lost by 'train_step' at train.cpp:57: "
+      "13 traces\n"
+      "  cause           argument 1 'rate' 0.5 -> 0.25\n"
+      "  more            STET_LEDGER=1 prints all functions; STET_PROFILE=folder records every trace for `stet "
+      "report`\n");
+}
+
+TEST(LedgerWarning, says_nothing_otherwise) {
+  EXPECT_EQ(ledger_warning({}, 10), "");
+  EXPECT_EQ(ledger_warning({{.function = "once", .functions = 1, .traces = 1, .first_milliseconds = 5000}}, 6), "");
+  const LedgerLine often{.function = "f", .functions = 1, .traces = 9, .lost_milliseconds = 490};
+  EXPECT_EQ(ledger_warning({often}, 1), "") << "less than half a second";
+  const LedgerLine slow{.function = "f", .functions = 1, .traces = 9, .lost_milliseconds = 900};
+  EXPECT_EQ(ledger_warning({slow}, 20), "") << "less than a twentieth";
+  EXPECT_NE(ledger_warning({slow}, 17), "");
+}
+
 }  // namespace

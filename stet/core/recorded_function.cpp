@@ -1,0 +1,238 @@
+#include "stet/core/recorded_function.h"
+
+#include <atomic>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "stet/base/dim_inside.h"
+#include "stet/base/error.h"
+#include "stet/base/text.h"
+#include "stet/core/function_entry.h"
+#include "stet/core/ledger_account.h"
+#include "stet/core/retrace.h"
+#include "stet/core/tensor_node.h"
+
+namespace stet {
+namespace {
+
+using files::Json;
+
+constexpr std::size_t most_nodes = 5000;  // of a graph that is told
+constexpr int most_graphs = 8;            // of one function that are told
+constexpr int lines_around = 2;
+constexpr std::int64_t most_source = 200;  // characters of a line that are told
+
+std::int64_t integer(std::size_t value) { return static_cast<std::int64_t>(value); }
+
+Json file_of(Where where) { return where.known() ? Json(where.file) : Json(); }
+Json line_of(Where where) { return where.known() ? Json(where.line) : Json(); }
+
+/// A place in the user's source, with the lines around it where the file is at hand; each once for a recording.
+void record_source(Where where) {
+  struct Told {
+    Lock guard;
+    std::uint64_t recording = 0;
+    std::set<std::pair<std::string, int>> places;
+  };
+  static auto* const told = new Told;  // never destroyed: see thread_end.h
+  if (!where.known()) return;
+  {
+    std::lock_guard lock(told->guard);
+    if (std::exchange(told->recording, recording::session()) != recording::session()) told->places.clear();
+    if (!told->places.emplace(where.file, where.line).second) return;
+  }
+  std::ifstream file(where.file);
+  Json::List lines;
+  const int first = std::max(where.line - lines_around, 1);
+  std::string line;
+  for (int number = 1; number <= where.line + lines_around && std::getline(file, line); ++number)
+    if (number >= first) lines.emplace_back(line.substr(0, most_source));
+  if (!lines.empty())
+    recording::note({{"note", "source"}, {"file", where.file}, {"line", first}, {"lines", std::move(lines)}});
+}
+
+Json numbers(const std::vector<int>& values) {
+  Json::List out;
+  for (int value : values) out.emplace_back(value);
+  return out;
+}
+
+Json scope_of(const std::shared_ptr<const std::string>& scope) { return scope ? *scope : std::string(); }
+
+Json graph_told(const Graph& graph) {
+  if (graph.nodes.size() > most_nodes) return {};
+  Json::List nodes;
+  for (const Node& node : graph.nodes) {
+    std::string words = joined(node.results, ", ");
+    for (const GraphPointer& child : children(node)) words += text(", ", child->nodes.size(), " nodes inside");
+    nodes.push_back(Json::Object{{"op", label_of(node)},
+                                 {"text", std::move(words)},
+                                 {"scope", scope_of(node.name_scope)},
+                                 {"in", numbers(node.inputs)},
+                                 {"file", file_of(node.where)},
+                                 {"line", line_of(node.where)},
+                                 {"made_of", Json::List()}});
+  }
+  return Json::Object{{"nodes", std::move(nodes)}};
+}
+
+/// The steps, each with those whose memory it reads.
+Json program_told(const Program& program) {
+  if (program.steps.size() > most_nodes) return {};
+  std::unordered_map<int, int> written;  // by buffer: the last step that wrote it
+  Json::List nodes;
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = *program.steps[s];
+    std::vector<int> in;
+    for (int buffer : step.reads)
+      if (auto by = written.find(buffer); by != written.end()) in.push_back(by->second);
+    std::sort(in.begin(), in.end());
+    in.erase(std::unique(in.begin(), in.end()), in.end());
+    for (int buffer : step.writes) written[buffer] = static_cast<int>(s);
+    Json::List ops;
+    std::string name = "copy";
+    if (step.origin) {
+      name = joined(step.origin->ops, "+");
+      for (const char* op : step.origin->ops) ops.emplace_back(op);
+    }
+    const std::string words = step.str();
+    const Where where = step.origin ? step.origin->where : Where();
+    nodes.push_back(Json::Object{{"op", std::move(name)},
+                                 {"text", words.substr(0, words.find('\n'))},
+                                 {"scope", step.origin ? scope_of(step.origin->name_scope) : Json("")},
+                                 {"in", numbers(in)},
+                                 {"file", file_of(where)},
+                                 {"line", line_of(where)},
+                                 {"made_of", std::move(ops)}});
+  }
+  return Json::Object{{"nodes", std::move(nodes)}};
+}
+
+Json facts_told(const Program& program) {
+  Json::List out;
+  for (const Fact& fact : program.facts) {
+    const bool pins = fact.relation == Relation::equal && (fact.left.is_constant() || fact.right.is_constant());
+    record_source(fact.reason.where);
+    out.push_back(Json::Object{{"text", text(fact)},
+                               {"pin", pins},
+                               {"file", file_of(fact.reason.where)},
+                               {"line", line_of(fact.reason.where)},
+                               {"asked_by", fact.reason.asker}});
+  }
+  return out;
+}
+
+Json constants_told(const Entry& trace) {
+  Json::List out;
+  for (const Trace::HiddenInput& hidden : trace.hidden)
+    if (hidden.captured.defined())
+      out.push_back(Json::Object{{"text", text(hidden.captured.dtype(), hidden.captured.shape())},
+                                 {"bytes", hidden.captured.node()->element_count() *
+                                               static_cast<std::int64_t>(size_of(hidden.captured.dtype()))}});
+  return out;
+}
+
+Json passes_told(const CompileReport& report) {
+  Json::List out;
+  std::size_t before = report.nodes;
+  for (const CompileReport::Stage& stage : report.stages) {
+    out.push_back(Json::Object{{"name", stage.name},
+                               {"seconds", stage.milliseconds / 1e3},
+                               {"nodes_before", integer(before)},
+                               {"nodes_after", integer(stage.nodes)}});
+    before = stage.nodes;
+  }
+  return out;
+}
+
+void record_calls(const Entry& trace) {
+  recording::note({{"note", "trace_calls"},
+                   {"id", static_cast<std::int64_t>(trace.story.id)},
+                   {"calls", static_cast<std::int64_t>(trace.calls.load(std::memory_order_relaxed))}});
+}
+
+/// Once for a recording; with the story's lock held.
+void tell_trace(Entry& trace) {
+  TraceStory& story = trace.story;
+  if (std::exchange(story.recording, recording::session()) == recording::session()) return;
+  const Where made = trace.account->where();
+  record_source(made);
+  record_source(story.called);
+  Json::List fixes;
+  for (const std::string& fix : story.fixes) fixes.emplace_back(fix);
+  const bool drawn = story.number <= most_graphs;
+  recording::note({{"note", "trace"},
+                   {"id", static_cast<std::int64_t>(story.id)},
+                   {"function", trace.account->recorded_as()},
+                   {"file", file_of(made)},
+                   {"line", line_of(made)},
+                   {"number", story.number},
+                   {"begin", static_cast<std::int64_t>(story.begun)},
+                   {"seconds", trace.trace_milliseconds / 1e3},
+                   {"compile_seconds", trace.compile_milliseconds / 1e3},
+                   {"calls", static_cast<std::int64_t>(trace.calls.load(std::memory_order_relaxed))},
+                   {"arguments", text("(", joined(trace.types, ", "), ")")},
+                   {"called_with", story.arguments},
+                   {"call_file", file_of(story.called)},
+                   {"call_line", line_of(story.called)},
+                   {"facts", facts_told(*trace.program)},
+                   {"cause", story.cause},
+                   {"fixes", std::move(fixes)},
+                   {"constants", constants_told(trace)},
+                   {"passes", passes_told(story.compiled)},
+                   {"bytes", integer(trace.bytes)},
+                   {"graph", drawn ? graph_told(trace.graph) : Json()},
+                   {"program", drawn ? program_told(*trace.program) : Json()}});
+}
+
+}  // namespace
+
+std::uint64_t next_trace_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+void record_trace(Entry& trace, int number, const RetraceCause* cause) {
+  std::lock_guard lock(trace.story.guard);
+  trace.story.number = number;
+  if (cause) {
+    trace.story.cause = joined(cause->reasons(), "\n");
+    trace.story.fixes = cause->fixes;
+  }
+  if (recording::on()) tell_trace(trace);
+}
+
+void record_eviction(const Entry& trace) {
+  recording::note({{"note", "evicted"}, {"id", static_cast<std::int64_t>(trace.story.id)}});
+}
+
+void record_trace_end(Entry& trace) {
+  if (!recording::on()) return;
+  std::lock_guard lock(trace.story.guard);
+  if (trace.story.recording == recording::session()) record_calls(trace);
+}
+
+void record_event(const char* kind, const std::string& function, const std::string& text) {
+  if (recording::on()) recording::note({{"note", "event"}, {"kind", kind}, {"function", function}, {"text", text}});
+}
+
+void record_traces_at_end() {
+  static const bool asked = [] {
+    recording::at_end([] {
+      for (const std::shared_ptr<LedgerAccount>& account : LedgerAccount::all())
+        for (const std::shared_ptr<Entry>& trace : account->live()) {
+          std::lock_guard lock(trace->story.guard);
+          if (trace->story.number == 0) continue;
+          tell_trace(*trace);
+          record_calls(*trace);
+        }
+    });
+    return true;
+  }();
+  static_cast<void>(asked);
+}
+
+}  // namespace stet
