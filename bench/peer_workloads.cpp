@@ -16,7 +16,6 @@
 #include "bench/bench.h"
 #include "bench/peers/repeated.h"
 #include "stet/base/version.h"
-#include "stet/runtime/step_times.h"
 
 namespace {
 
@@ -169,10 +168,9 @@ int time(const Workload& workload, const std::string& folder, int threads, doubl
 }
 
 int steps(const Workload& workload, const std::string& folder, int threads, double seconds) {
-  stet::step_times::begin();
   Prepared prepared = prepare(workload, folder, threads);
   for (int call = 0; call < 3; ++call) prepared.repeated.call();  // compiled, and audited twice
-  stet::step_times::forget();
+  stet::Profile profile;
   int calls = 0;
   double begin = bench::now_ns();
   while (bench::now_ns() - begin < seconds * 1e9 || calls < 3) {
@@ -180,7 +178,7 @@ int steps(const Workload& workload, const std::string& folder, int threads, doub
     if (++calls % restart_after == 0 && prepared.repeated.restart) prepared.repeated.restart();
   }
   std::printf("%s: %d calls of %d step%s\n%s", workload.name, calls, prepared.repeated.per_call,
-              prepared.repeated.per_call == 1 ? "" : "s", stet::step_times::report().c_str());
+              prepared.repeated.per_call == 1 ? "" : "s", profile.table().c_str());
   return 0;
 }
 

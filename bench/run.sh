@@ -22,7 +22,7 @@ fi
 echo "$(date -u '+%Y-%m-%d %H:%M') UTC, $(nproc) x $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
   "load $(cut -d ' ' -f 1 /proc/loadavg)"
 echo
-for program in add_of_four memory matmul ops scan sort linalg window random lstm derivatives mlp_step fit_epoch workloads first_use first_step varying_sizes; do
+for program in add_of_four memory matmul ops scan sort linalg window random lstm derivatives mlp_step fit_epoch workloads first_use first_step varying_sizes recording; do
   "$programs/$program"
   export STET_BENCH_NO_HEAD=1
 done

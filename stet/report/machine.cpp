@@ -99,7 +99,7 @@ class ControlGroups {
 
   void version2(const std::string& group) {
     double quota, period;
-    if (std::ifstream(group + "/cpu.max") >> quota >> period && period > 0) cpus(quota / period);
+    if (std::ifstream(group + "/cpu.max") >> quota >> period && quota > 0 && period > 0) cpus(quota / period);
     memory(limit_in(group + "/memory.max"), group + "/memory.current");
   }
   void cpu_version1(const std::string& group) {

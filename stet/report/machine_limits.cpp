@@ -99,20 +99,17 @@ double measured_bytes() {
 
 // --- Arithmetic
 
-/// Chains of multiply-adds, as many as the processor can have under way, each of `turns`. What comes out is used, so
-/// that it is computed.
+/// Chains of multiply-adds, as many as the processor can have under way, each of `turns`; gives their operations.
 constexpr int chains = 12;
-volatile float used;
 
-#define STET_CHAINS(Vector, lanes, set, multiply_add, first_of)                                                     \
-  Vector factor = set(0.999f), summand = set(0.001f), values[chains];                                               \
-  for (int i = 0; i < chains; ++i) values[i] = set(static_cast<float>(i));                                          \
-  for (int turn = 0; turn < turns; ++turn) {                                                                        \
-    _Pragma("GCC unroll 12") for (int i = 0; i < chains; ++i) values[i] = multiply_add(values[i], factor, summand); \
-  }                                                                                                                 \
-  float sum = 0;                                                                                                    \
-  for (int i = 0; i < chains; ++i) sum += first_of(values[i]);                                                      \
-  used = sum;                                                                                                       \
+#define STET_UNROLLED _Pragma("GCC unroll 12") for (int i = 0; i < chains; ++i)
+#define STET_CHAINS(Vector, lanes, set, multiply_add, first_of)                                                \
+  Vector factor = set(0.999f), summand = set(0.001f), values[chains];                                          \
+  STET_UNROLLED values[i] = set(static_cast<float>(i));                                                        \
+  for (int turn = 0; turn < turns; ++turn) STET_UNROLLED values[i] = multiply_add(values[i], factor, summand); \
+  float sum = 0;                                                                                               \
+  STET_UNROLLED sum += first_of(values[i]);                                                                    \
+  asm volatile("" : : "x"(sum)); /* it is used, so it is computed */                                           \
   return 2. * lanes * chains * turns
 
 __attribute__((target("avx512f"))) double chains_avx512(int turns) {
@@ -124,6 +121,7 @@ __attribute__((target("avx2,fma"))) double chains_avx2(int turns) {
 __m128 multiply_add(__m128 x, __m128 factor, __m128 summand) { return _mm_add_ps(_mm_mul_ps(x, factor), summand); }
 double chains_plain(int turns) { STET_CHAINS(__m128, 4, _mm_set1_ps, multiply_add, _mm_cvtss_f32); }
 #undef STET_CHAINS
+#undef STET_UNROLLED
 
 double measured_flops() {
   auto run = __builtin_cpu_supports("avx512f")                                 ? chains_avx512
@@ -169,6 +167,10 @@ class Known {
     std::lock_guard lock(mutex_);
     limits_[key] = limits;
   }
+  void clear() {
+    std::lock_guard lock(mutex_);
+    limits_.clear();
+  }
 
  private:
   Lock mutex_;
@@ -179,11 +181,11 @@ Known& known() {
   return known;
 }
 
-MachineLimits measured(const cpu::ObjectCache& cache, const std::string& key) {
-  MachineLimits out{measured_bytes(), measured_flops()};
-  if (sensible(out)) cache.store(key, {reinterpret_cast<const char*>(&out), sizeof out});
-  known().set(key, out);
-  return out;
+MachineLimits measured() { return {measured_bytes(), measured_flops()}; }
+
+void keep(const cpu::ObjectCache& cache, const std::string& key, const MachineLimits& limits) {
+  if (sensible(limits)) cache.store(key, {reinterpret_cast<const char*>(&limits), sizeof limits});
+  known().set(key, limits);
 }
 
 }  // namespace
@@ -192,13 +194,25 @@ MachineLimits machine_limits() {
   const std::string key = key_of(look_at_machine());
   if (std::optional<MachineLimits> limits = known().find(key)) return *limits;
   cpu::ObjectCache cache(cpu::cache_folder());
-  if (std::optional<MachineLimits> limits = stored(cache, key)) {
+  std::optional<MachineLimits> limits = stored(cache, key);
+  if (limits) {
     known().set(key, *limits);
     return *limits;
   }
-  return measured(cache, key);
+  limits = measured();
+  keep(cache, key, *limits);
+  return *limits;
 }
 
-MachineLimits measured_again() { return measured(cpu::ObjectCache(cpu::cache_folder()), key_of(look_at_machine())); }
+MachineLimits measured_again() {
+  const MachineLimits now = measured();
+  const std::string key = key_of(look_at_machine());
+  cpu::ObjectCache cache(cpu::cache_folder());
+  const MachineLimits before = stored(cache, key).value_or(now);
+  keep(cache, key, {std::max(now.bytes, before.bytes), std::max(now.flops, before.flops)});
+  return now;
+}
+
+void forget_limits() { known().clear(); }
 
 }  // namespace stet::reporting

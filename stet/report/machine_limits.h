@@ -12,7 +12,10 @@ struct MachineLimits {
 /// With all threads of the library: measured once (some 200 ms) and kept beside the compiled code, for this processor,
 /// number of threads and version. No other work should run while it measures.
 MachineLimits machine_limits();
-/// Measured anew, and kept.
+/// Measured now. Where that is more than what is kept, it is kept instead: what others take from the machine is no
+/// limit.
 MachineLimits measured_again();
+/// Forgets what this process knows, not what is on disk. For tests.
+void forget_limits();
 
 }  // namespace stet::reporting

@@ -1,0 +1,25 @@
+// What is behind a Profile. Private to report/.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "stet/report/profile.h"
+#include "stet/report/recorded.h"
+#include "stet/runtime/recording.h"
+#include "stet/runtime/recording_format.h"
+
+namespace stet {
+
+struct Profile::State {
+  std::string path;
+  bool file_is_ours = false;  // it is written as the program runs; otherwise when this ends
+  std::uint64_t number = 0;   // of the recording; 0: it was ended
+  std::uint64_t begin = 0;
+  std::string ended = {};  // what was recorded, where no file has it
+
+  /// What was recorded between its beginning and now: another Profile may have begun before.
+  std::string contents() const;
+  reporting::Recorded recorded() const;
+};
+
+}  // namespace stet

@@ -1,0 +1,459 @@
+// Profile and what the library tells it: programs that are recorded, and what is read back from that.
+#include "stet/report/profile.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "stet/report/recorded.h"
+#include "stet/report/summary.h"
+#include "stet/stet.h"
+#include "tests/public/expect_error.h"
+#include "tests/public/forks.h"
+
+namespace stet {
+namespace {
+
+using namespace reporting;
+using files::Json;
+
+/// A folder of its own that goes when the test does.
+class ProfileTest : public ::testing::Test {
+ protected:
+  ProfileTest() {
+    folder = std::filesystem::temp_directory_path() / ("stet-profile-" + std::to_string(getpid()) + "-" +
+                                                       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder);
+    on_retrace([](const RetraceEvent&) {});
+  }
+  ~ProfileTest() override {
+    on_retrace({});
+    std::filesystem::remove_all(folder);
+  }
+  std::string path(const std::string& name) const { return (folder / name).string(); }
+  /// What a profile has so far.
+  Recorded read(const Profile& profile) const {
+    const std::string file = path("copy.stet-profile");
+    profile.save(file);
+    return read_recording(file);
+  }
+  std::filesystem::path folder;
+};
+
+std::int64_t count_of(const Recorded& recorded, recording::Kind kind, const std::string& name = "") {
+  std::int64_t count = 0;
+  for (const RecordedSpan& span : recorded.spans)
+    count += recorded.kind_of(span) == kind && (name.empty() || recorded.names[span.name] == name);
+  return count;
+}
+
+std::vector<const Json*> notes_of(const Recorded& recorded, const std::string& kind) {
+  std::vector<const Json*> out;
+  for (const Json& note : recorded.notes)
+    if (const Json* which = note.find("note"); which && which->if_string() && *which->if_string() == kind)
+      out.push_back(&note);
+  return out;
+}
+
+const FunctionSummary& function_of(const Summary& summary, const std::string& name) {
+  for (const FunctionSummary& one : summary.functions)
+    if (one.name == name) return one;
+  ADD_FAILURE() << "no function " << name;
+  static const FunctionSummary none;
+  return none;
+}
+
+TEST_F(ProfileTest, CallsTracesAndKernelsOfAFunction) {
+  Function f = function("profiled_dense(x, w)", [](Tensor x, Tensor w) { return sum(relu(matmul(x, w) + 1), {1}); });
+  const Tensor x = ones({6, 4}), w = ones({4, 8});
+  Profile profile;
+  for (int call = 0; call < 20; ++call) f(x, w);
+  profile.stop();
+  f(x, w);  // is not in it
+  const Recorded recorded = read(profile);
+  EXPECT_TRUE(recorded.complete);
+  EXPECT_EQ(recorded.lost_spans, 0u);
+  EXPECT_EQ(count_of(recorded, recording::Kind::call, "profiled_dense"), 20);
+  EXPECT_EQ(count_of(recorded, recording::Kind::trace, "profiled_dense"), 1);
+  EXPECT_GT(count_of(recorded, recording::Kind::pass), 5);
+  const Summary summary = summarize(recorded);
+  const FunctionSummary& told = function_of(summary, "profiled_dense");
+  EXPECT_EQ(told.calls, 20);
+  EXPECT_EQ(told.retraces, 0);
+  ASSERT_EQ(told.traces.size(), 1u);
+  EXPECT_NE(told.file.find("profile_test.cpp"), std::string::npos);
+  double flops = 0;
+  for (const KernelSummary& kernel : summary.kernels) {
+    EXPECT_EQ(kernel.count % 20, 0) << kernel.name;
+    EXPECT_GT(kernel.bytes, 0) << kernel.name;
+    flops += kernel.flops;
+  }
+  const TraceCost cost = f.cost(x, w);
+  EXPECT_EQ(flops, 20.0 * static_cast<double>(cost.flops));
+  double shares = 0;
+  for (double share : summary.shares) shares += share;
+  EXPECT_NEAR(shares, summary.seconds, 1e-6);
+}
+
+TEST_F(ProfileTest, ARetraceWithItsCauseItsFixAndItsPlace) {
+  Function f = function("profiled_scale(x, rate)", [](Tensor x, double rate) { return x * rate; });
+  Profile profile;
+  for (int step = 0; step < 4; ++step) f(ones({3}), 0.5 / (step + 1));
+  const Recorded recorded = read(profile);
+  const Summary summary = summarize(recorded);
+  const FunctionSummary& told = function_of(summary, "profiled_scale");
+  EXPECT_EQ(told.retraces, 3);
+  ASSERT_EQ(told.traces.size(), 4u);
+  EXPECT_GT(told.lost_seconds, 0);
+  const Json& last = *told.traces.back().note;
+  EXPECT_EQ(
+      *last.find("cause")->if_string(),
+      "argument 1 'rate' 0.16666666666666666 -> 0.125 the value of a C++ number changed, and is part of the trace")
+      << files::to_text(last);
+  ASSERT_FALSE(last.find("fixes")->if_list()->empty());
+  EXPECT_CONTAINS(*last.find("fixes")->if_list()->front().if_string(), "(4 traces -> 1)");
+  EXPECT_NE(last.find("call_file")->if_string()->find("profile_test.cpp"), std::string::npos);
+  std::int64_t retraces = 0;
+  for (const EventSummary& event : summary.events) retraces += event.kind == "retrace";
+  EXPECT_EQ(retraces, 3);
+}
+
+TEST_F(ProfileTest, TracesThatWereThereBefore) {
+  Function f = function("profiled_before(x)", [](Tensor x) { return x + 1; });
+  f(ones({3}));
+  f(ones({3, 2}));
+  Profile profile;
+  f(ones({3}));
+  profile.stop();
+  const Recorded recorded = read(profile);
+  const Summary summary = summarize(recorded);
+  const FunctionSummary& told = function_of(summary, "profiled_before");
+  EXPECT_EQ(told.calls, 1);
+  EXPECT_EQ(told.retraces, 0) << "they were made before";
+  EXPECT_EQ(told.traces.size(), 2u);
+  EXPECT_EQ(told.lost_seconds, 0);
+}
+
+TEST_F(ProfileTest, WhatAKernelIsMadeOf) {
+  Function f = function("profiled_chain(x)", [](Tensor x) {
+    const Tensor shared = exp(x) * 2;
+    return std::pair(shared + 1, sqrt(abs(x)) - shared);
+  });
+  Profile profile;
+  f(ones({30}));
+  const Recorded recorded = read(profile);
+  std::map<std::string, int> seen;
+  for (const Json* note : notes_of(recorded, "kernel"))
+    for (const Json& op : *note->find("made_of")->if_list()) ++seen[*op.if_string()];
+  for (const char* op : {"exp", "multiply", "add", "sqrt", "abs", "subtract"}) EXPECT_EQ(seen.count(op), 1u) << op;
+}
+
+TEST_F(ProfileTest, EachHasItsOwnTime) {
+  Function f = function("profiled_twice(x)", [](Tensor x) { return x * 3; });
+  const Tensor x = ones({5});
+  f(x);
+  Profile outer;
+  f(x);
+  {
+    Profile inner;
+    f(x);
+    f(x);
+    inner.stop();
+    f(x);
+    EXPECT_EQ(count_of(read(inner), recording::Kind::call, "profiled_twice"), 2);
+  }
+  EXPECT_EQ(count_of(read(outer), recording::Kind::call, "profiled_twice"), 4);
+  outer.stop();
+  outer.stop();
+  EXPECT_FALSE(recording::on());
+}
+
+TEST_F(ProfileTest, WhatAnExceptionEnds) {
+  Function fails = function("profiled_failing(x)", [](Tensor x) {
+    if (x.shape()[0] == 3) throw std::runtime_error("host code gives up");
+    return x;
+  });
+  Function checked = function("profiled_checked(x, i)", [](Tensor x, Tensor i) { return gather(x, i); });
+  Profile profile;
+  EXPECT_THROW(fails(ones({3})), std::runtime_error);
+  EXPECT_THROW(checked(ones({3}), tensor({7})), std::exception);
+  checked(ones({3}), tensor({2}));
+  const Recorded recorded = read(profile);
+  EXPECT_EQ(count_of(recorded, recording::Kind::call, "profiled_failing"), 1);
+  EXPECT_EQ(count_of(recorded, recording::Kind::call, "profiled_checked"), 2);
+}
+
+TEST_F(ProfileTest, SpansByNamesOfTheUsers) {
+  { ProfileSpan nobody("nobody records this"); }
+  Profile profile;
+  {
+    ProfileSpan span("load \"data\"\n\xff");
+    ProfileSpan inside("inside");
+  }
+  const Recorded recorded = read(profile);
+  EXPECT_EQ(count_of(recorded, recording::Kind::user), 2);
+  EXPECT_EQ(count_of(recorded, recording::Kind::user, "load \"data\"\n\xEF\xBF\xBD"), 1);
+  EXPECT_EQ(count_of(recorded, recording::Kind::user, "nobody records this"), 0);
+}
+
+TEST_F(ProfileTest, FitWithEpochsBatchesCallbacksAndData) {
+  keras::Sequential model{keras::Input({4}), keras::Dense(3, {.activation = "relu"}), keras::Dense(1)};
+  model.compile({.optimizer = keras::SGD(0.01), .loss = "mse"});
+  auto batches = data::from_tensor_slices(ones({24, 4}), ones({24, 1}))
+                     .map([](Tensor a, Tensor b) { return std::pair(a * 2, b); }, {.name = "double"})
+                     .batch(8);
+  Profile profile;
+  model.fit(batches, {.epochs = 2, .verbose = 0, .callbacks = {keras::TerminateOnNaN()}});
+  const Recorded recorded = read(profile);
+  EXPECT_EQ(count_of(recorded, recording::Kind::epoch), 2);
+  EXPECT_EQ(count_of(recorded, recording::Kind::batch, "train_step"), 6);
+  EXPECT_GT(count_of(recorded, recording::Kind::callback, "TerminateOnNaN"), 6);
+  EXPECT_GE(count_of(recorded, recording::Kind::wait), 8);
+  const Summary summary = summarize(recorded);
+  ASSERT_EQ(summary.training.size(), 1u);
+  ASSERT_EQ(summary.training[0].epochs.size(), 2u);
+  EXPECT_EQ(summary.training[0].epochs[1].batches, 3);
+  EXPECT_GT(summary.training[0].epochs[0].waited, 0);
+  EXPECT_LT(summary.training[0].epochs[0].waited, summary.training[0].epochs[0].seconds);
+  ASSERT_NE(summary.training[0].epochs[0].values, nullptr);
+  EXPECT_NE(summary.training[0].epochs[0].values->find("loss"), nullptr);
+  std::map<std::string, std::int64_t> elements;
+  for (const StageSummary& stage : summary.stages) elements[stage.name] = stage.elements.value_or(-1);
+  EXPECT_EQ(elements.count("map 'double'"), 1u);
+}
+
+TEST_F(ProfileTest, LayersInTheGraphOfATrace) {
+  keras::Sequential model{keras::Input({4}), keras::Dense(3, {.name = "first"}), keras::Dense(1, {.name = "second"})};
+  model.compile({.optimizer = keras::SGD(0.01), .loss = "mse"});
+  Profile profile;
+  model.fit(ones({8, 4}), ones({8, 1}), {.epochs = 1, .verbose = 0});
+  const Recorded recorded = read(profile);
+  std::map<std::string, int> scopes;
+  for (const Json* trace : notes_of(recorded, "trace"))
+    for (const Json& node : *trace->find("graph")->find("nodes")->if_list()) ++scopes[*node.find("scope")->if_string()];
+  bool first = false, second = false;
+  for (const auto& [scope, count] : scopes) {
+    first = first || scope.find("first") != std::string::npos;
+    second = second || scope.find("second") != std::string::npos;
+  }
+  EXPECT_TRUE(first && second);
+}
+
+TEST_F(ProfileTest, ManyThreadsBeginAndEndWhileItRuns) {
+  Function f = function("profiled_threads(x)", [](Tensor x) { return tanh(x) + 1; });
+  constexpr int threads = 8, rounds = 3, calls = 40;
+  f(ones({16}));
+  Profile profile;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back([&, t] {
+        const Tensor x = ones({16 + t % 2});
+        for (int call = 0; call < calls; ++call) {
+          f(x);
+          ProfileSpan span(t % 2 ? "odd" : "even");
+          if (call == calls / 2 && t == 3) {
+            Profile other;
+            f(x);
+          }
+        }
+      });
+    if (round == 1) static_cast<void>(profile.json());
+    for (std::thread& one : all) one.join();
+  }
+  profile.stop();
+  const Recorded recorded = read(profile);
+  EXPECT_EQ(count_of(recorded, recording::Kind::call, "profiled_threads"), threads * rounds * calls + rounds);
+  EXPECT_EQ(count_of(recorded, recording::Kind::user), threads * rounds * calls);
+  EXPECT_EQ(recorded.lost_spans, 0u);
+}
+
+TEST_F(ProfileTest, TheOldestGoFirst) {
+  Profile profile(ProfileOptions{.max_bytes = 1});  // the least that there is
+  for (int i = 0; i < 60'000; ++i) ProfileSpan span(i % 2 ? "odd" : "even");
+  { ProfileSpan last("the last one"); }
+  const Recorded recorded = read(profile);
+  EXPECT_GT(recorded.lost_spans, 0u);
+  EXPECT_EQ(count_of(recorded, recording::Kind::user, "the last one"), 1);
+  EXPECT_EQ(static_cast<std::uint64_t>(count_of(recorded, recording::Kind::user)) + recorded.lost_spans, 60'001u);
+}
+
+TEST_F(ProfileTest, WhatItRefuses) {
+  EXPECT_CONTAINS(
+      error_of([&] { Profile profile(path("none/run.stet-profile")); }),
+      "a recording cannot be written to '" + path("none/run.stet-profile") + "': No such file or directory");
+  EXPECT_CONTAINS(error_of([&] { Profile profile(folder.string()); }), "Is a directory");
+  EXPECT_CONTAINS(error_of([&] { Profile profile(ProfileOptions{.max_bytes = 0}); }), "Profile: max_bytes = 0");
+  Profile profile;
+  EXPECT_CONTAINS(error_of([&] { profile.save(path("run.png")); }),
+                  "Profile::save: '" + path("run.png") + "' has none of the endings that it knows");
+  EXPECT_CONTAINS(error_of([&] { profile.save(path("none/run.html")); }),
+                  "Profile::save: '" + path("none/run.html") + "' cannot be written: No such file or directory");
+  std::filesystem::create_symlink("/dev/full", path("full.html"));
+  EXPECT_CONTAINS(error_of([&] { profile.save(path("full.html")); }), "cannot be written: No space left on device");
+}
+
+TEST_F(ProfileTest, AllThatItSaves) {
+  Function f = function("profiled_saved(x)", [](Tensor x) { return x + 1; });
+  Profile profile(path("run.stet-profile"));
+  f(ones({3}));
+  for (const char* moment : {"running", "stopped"}) {
+    profile.save(path("run.html"));
+    profile.save(path("run.json"));
+    profile.save(path("other.stet-profile"));
+    EXPECT_EQ(count_of(read_recording(path("other.stet-profile")), recording::Kind::call, "profiled_saved"), 1)
+        << moment;
+    std::ifstream page(path("run.html"));
+    const std::string html((std::istreambuf_iterator<char>(page)), {});
+    EXPECT_CONTAINS(html, "profiled_saved");
+    EXPECT_CONTAINS(html, "</html>");
+    std::ifstream trace(path("run.json"));
+    const std::string json((std::istreambuf_iterator<char>(trace)), {});
+    EXPECT_CONTAINS(json, "profiled_saved");
+    EXPECT_CONTAINS(profile.table(), "profiled_saved");
+    EXPECT_CONTAINS(profile.json(), "profiled_saved");
+    profile.stop();
+  }
+  EXPECT_TRUE(read_recording(path("run.stet-profile")).complete);
+}
+
+// --- one function
+
+TEST_F(ProfileTest, OneFunctionMeasured) {
+  Variable total(zeros({64}));
+  Function f = function("profiled_one(x, w)", [&](Tensor x, Tensor w) {
+    Tensor y = relu(matmul(x, w) + 1);
+    total.assign_add(sum(y, {0}));
+    return y;
+  });
+  const FunctionProfile told = profile(f, ones({32, 48}), ones({48, 64}));
+  EXPECT_EQ(told.function, "profiled_one");
+  EXPECT_GE(told.calls, 3);
+  EXPECT_EQ(told.updates, 1);
+  EXPECT_EQ(told.updates_in_place, 1);
+  EXPECT_GT(told.seconds, 0);
+  EXPECT_GT(told.machine_bytes, 0);
+  ASSERT_FALSE(told.kernels.empty());
+  double flops = 0, seconds = 0;
+  bool fused = false;
+  for (const KernelProfile& kernel : told.kernels) {
+    flops += kernel.flops;
+    seconds += kernel.seconds;
+    EXPECT_EQ(kernel.runs, 1);
+    fused = fused ||
+            (kernel.made_of == std::vector<std::string>{"matmul", "add", "relu"} &&
+             kernel.not_fused.find("it is a result") != std::string::npos) ||
+            kernel.made_of == std::vector<std::string>{"matmul", "add", "relu"};
+  }
+  EXPECT_TRUE(fused) << told.str();
+  EXPECT_EQ(flops, static_cast<double>(f.cost(ones({32, 48}), ones({48, 64})).flops));
+  EXPECT_LE(seconds, told.seconds);
+  EXPECT_CONTAINS(told.str(), "made of matmul, add, relu");
+  EXPECT_CONTAINS(told.str(), "1 of 1 Variable written in place");
+  EXPECT_EQ(f.profile(ones({32, 48}), ones({48, 64})).kernels.size(), told.kernels.size());
+}
+
+TEST_F(ProfileTest, OneFunctionThatIsNotTraced) {
+  Function f = function("profiled_eager(x, n)", [](Tensor x, int n) { return x * n; },
+                        {.max_traces = 1, .on_limit = OnLimit::eager});
+  f(ones({2}), 1);
+  EXPECT_CONTAINS(error_of([&] { profile(f, ones({2}), 2); }),
+                  "profile: the call of 'profiled_eager' is not served by a trace");
+}
+
+// --- whole processes
+
+constexpr const char* what_variable = "STET_PROFILE_TEST_RUNS";
+
+/// Not a test: what the processes run that are looked at below.
+TEST(ProfiledProcess, DISABLED_Runs) {
+  const char* what = std::getenv(what_variable);
+  ASSERT_NE(what, nullptr) << "this is run by ProfileTest";
+  Function f = function("profiled_process(x)", [](Tensor x) { return x * 2; });
+  for (int call = 0; call < 1000; ++call) f(ones({8}));
+  if (std::string(what) == "killed") ::kill(::getpid(), SIGKILL);
+  if (std::string(what) == "aborts") std::abort();
+  if (std::string(what) == "quick") ::_exit(0);
+}
+
+/// What it says on stderr goes to `told`.
+int run_process(const std::string& what, const std::string& profiles, const std::string& told_file) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv(what_variable, what.c_str(), 1);
+    ::setenv("STET_PROFILE", profiles.c_str(), 1);
+    for (const char* shard : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX", "GTEST_SHARD_STATUS_FILE"}) ::unsetenv(shard);
+    const int told = ::open(told_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+    ::dup2(told, STDOUT_FILENO);
+    ::dup2(told, STDERR_FILENO);
+    ::execl("/proc/self/exe", "profiled", "--gtest_also_run_disabled_tests",
+            "--gtest_filter=ProfiledProcess.DISABLED_Runs", static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+std::string only_file(const std::string& folder) {
+  std::vector<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) all.push_back(entry.path().string());
+  EXPECT_EQ(all.size(), 1u);
+  return all.empty() ? "" : all[0];
+}
+
+TEST_F(ProfileTest, AProcessByTheEnvironment) {
+  EXPECT_EQ(run_process("ends", path("ends"), path("told")), 0);
+  const std::string file = only_file(path("ends"));
+  EXPECT_TRUE(file.ends_with(".stet-profile"));
+  const Recorded recorded = read_recording(file);
+  EXPECT_TRUE(recorded.complete);
+  EXPECT_EQ(count_of(recorded, recording::Kind::call, "profiled_process"), 1000);
+}
+
+TEST_F(ProfileTest, AProcessThatIsKilled) {
+  for (const char* what : {"killed", "aborts", "quick"}) {
+    run_process(what, path(what), path("told"));
+    const Recorded recorded = read_recording(only_file(path(what)));
+    EXPECT_FALSE(recorded.complete) << what;
+    EXPECT_EQ(count_of(recorded, recording::Kind::call, "profiled_process"), 1000) << what;
+    const Summary summary = summarize(recorded);
+    EXPECT_EQ(function_of(summary, "profiled_process").traces.size(), 1u) << what;
+  }
+}
+
+TEST_F(ProfileTest, AFolderThatCannotBeMade) {
+  EXPECT_EQ(run_process("ends", path("none/deeper"), path("told")), 0) << "it runs as it would";
+  std::ifstream file(path("told"));
+  const std::string told((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_CONTAINS(
+      told, "stet: STET_PROFILE: a folder '" + path("none/deeper") + "' cannot be made: No such file or directory\n");
+}
+
+TEST_F(ProfileTest, AChildOfForkDoesNotWriteToItsParents) {
+  SKIP_WITHOUT_FORK();
+  Profile profile(path("run.stet-profile"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int i = 0; i < 10; ++i) ProfileSpan span("of the child");
+    ::_exit(recording::on() ? 1 : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  { ProfileSpan span("of the parent"); }
+  profile.stop();
+  const Recorded recorded = read_recording(path("run.stet-profile"));
+  EXPECT_EQ(count_of(recorded, recording::Kind::user, "of the child"), 0);
+  EXPECT_EQ(count_of(recorded, recording::Kind::user, "of the parent"), 1);
+}
+
+}  // namespace
+}  // namespace stet
