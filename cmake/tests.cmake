@@ -40,8 +40,10 @@ if(test_sources AND STET_INTERNAL_TESTS)
   list(APPEND test_sources ${table_program_sources})
   list(REMOVE_DUPLICATES test_sources)
   set(shards 4)
-  stet_add_tests(stet_tests ${shards} ${test_sources} tests/reference/reference_device.cpp)
+  stet_add_tests(stet_tests ${shards} ${test_sources} tests/reference/reference_device.cpp
+                 $<TARGET_OBJECTS:stet_tools>)
   target_link_libraries(stet_tests PRIVATE stet_objects)
+  add_dependencies(stet_tests stet_command)  # tests run it
   # The shards write down which cells of the op table (row x type x aspect) they tested; after them, that no cell which
   # a row claims is missing. The table is coverage/table.txt.
   set(coverage_folder ${PROJECT_BINARY_DIR}/coverage)
@@ -144,6 +146,13 @@ if(NOT STET_SANITIZE)
   add_test(NAME docs_links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/links.sh ${PROJECT_SOURCE_DIR})
   # Which runs of peers count, and what becomes of them in docs/benchmarks.md.
   add_test(NAME bench_peers COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/bench/peers_test.py)
+  # The page of a report, in a browser where there is one.
+  if(STET_INTERNAL_TESTS)
+    add_executable(stet_make_page tests/report/page/make_page.cpp)
+    target_link_libraries(stet_make_page PRIVATE stet_options stet_objects)
+    add_test(NAME report_page COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/report/page/page_test.py $<TARGET_FILE:stet_make_page>)
+    set_tests_properties(report_page PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+  endif()
   # Every public function of ops has an example.
   add_test(NAME docs_examples COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/examples.sh ${PROJECT_SOURCE_DIR}
            ${PROJECT_BINARY_DIR}/generated)

@@ -1,0 +1,30 @@
+// What happened when: retraces, warnings, audits, evictions.
+
+function events_part(data, show_time) {
+  if (!data.events.length) return null;
+  return make_table({
+    caption: "Events", rows: data.events, most: 30, style: "events",
+    search: (event) => `${event.kind} ${event.text}`,
+    columns: [
+      {title: "event", value: (event) => event.kind,
+        cell: (event) => [event_mark(event.kind), " ", shortened(event_style(event.kind).word, 40)]},
+      {title: "at", number: true, value: (event) => event.time, cell: (event) => time_cell(event, show_time)},
+      {title: "what", value: (event) => event.text,
+        cell: (event) => [el("span", {class: "wrap"}, shortened(event.text, 2000)), event_link(data, event)]},
+    ],
+  });
+}
+
+function time_cell({time}, show_time) {
+  if (!show_time) return seconds_text(time);
+  return button(seconds_text(time), () => show_time(time), {class: "link", title: "Show it in the timeline"});
+}
+
+function event_link(data, event) {
+  const its = function_of(data, event.function);
+  if (!its) return null;
+  const at = event.kind === "retrace" ? links.trace_near(its, event.time) : null;
+  const name = shortened(its.name, 60);
+  if (at === null) return [" ", el("a", {href: "#function-" + its.id, class: "to"}, "open ", name)];
+  return [" ", el("a", {href: "#" + trace_id(its, at), class: "to"}, `open trace ${its.traces[at].number ?? at + 1} of `, name)];
+}

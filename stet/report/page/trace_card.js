@@ -1,0 +1,93 @@
+// One trace of a function: why it was made, on what it relies, what it cost, what became of it in the compiler.
+
+function trace_card(data, its, at, open) {
+  const trace = its.traces[at], before = at > 0 ? its.traces[at - 1] : null;
+  // Each has its column, whether there is something in it or not.
+  const title = [
+    el("b", {}, `Trace ${trace.number ?? at + 1}`),
+    el("span", {}, known(trace.begin) && ["at ", seconds_text(trace.begin)]),
+    el("span", {}, known(trace.seconds) && ["took ", seconds_text(trace.seconds), trace.compile_seconds > 0 &&
+      el("span", {class: "muted"}, `, ${seconds_text(trace.compile_seconds)} compiling`)]),
+    el("span", {}, known(trace.calls) && ["served ", plural(trace.calls, "call")],
+      trace.evicted && el("span", {class: "badge warn"}, "evicted")),
+    el("code", {class: "muted"}, trace.call_file && name_text(short_place(trace.call_file, trace.call_line))),
+  ];
+  const card = folded(el("span", {class: "trace-title"}, title), () => card_body(data, trace, before),
+    {open, style: "trace", id: trace_id(its, at)});
+  return card;
+}
+
+const trace_name = (trace, otherwise) => (known(trace.number) ? `trace ${trace.number}` : otherwise);
+
+const trace_id = (its, at) => `function-${its.id}-trace-${at}`;
+
+const titled = (title, ...content) => (content.flat().some(Boolean) ? el("section", {}, el("h5", {}, title), ...content) : null);
+
+function card_body(data, trace, before) {
+  return el("div", {class: "trace-body"},
+    trace.cause && el("p", {class: "cause"}, shortened(trace.cause, 4000)),
+    el("div", {class: "columns"},
+      el("div", {},
+        arguments_part(trace, before),
+        titled("Fix", trace.fixes.map((fix) => el("div", {class: "fix"},
+          el("p", {}, shortened(fix.text, 4000)), place(data, fix.file, fix.line, true)))),
+        titled("Called at", place(data, trace.call_file, trace.call_line))),
+      el("div", {},
+        facts_part(data, trace, before),
+        titled("Constants in it", trace.constants.length > 0 && el("ul", {class: "plain"},
+          trace.constants.map((constant) => el("li", {}, el("code", {class: "wrap"}, shortened(constant.text, 2000)),
+            known(constant.bytes) && el("span", {class: "muted"}, " ", bytes_text(constant.bytes)))))))),
+    passes_of_trace(trace),
+    graphs_part(data, trace));
+}
+
+function arguments_part(trace, before) {
+  const given = shortened(trace.arguments, 12000);
+  if (!before) return titled("Arguments", el("p", {}, el("code", {class: "wrap"}, given || "none")));
+  const earlier = shortened(before.arguments, 12000);
+  if (earlier === given) {
+    return titled("Arguments", el("p", {}, el("code", {class: "wrap"}, given || "none")),
+      el("p", {class: "muted"}, `They look as those of ${trace_name(before, "the trace before")}.`));
+  }
+  const pairs = difference(earlier, given);
+  return titled("Arguments", el("dl", {class: "difference"},
+    el("dt", {}, trace_name(before, "before")), el("dd", {}, difference_side(pairs, "-")),
+    el("dt", {}, trace_name(trace, "this one")), el("dd", {}, difference_side(pairs, "+"))));
+}
+
+function facts_part(data, trace, before) {
+  const facts = trace.facts;
+  // Lines that stand beside a fix already need not be open twice.
+  const fixed = new Set(trace.fixes.map((fix) => place_text(fix.file, fix.line)));
+  const is_new = (fact) => !fixed.has(place_text(fact.file, fact.line));
+  const earlier = new Set((before ? before.facts : []).map((fact) => fact.text));
+  if (!facts.length) return titled("Relies on", el("p", {class: "muted"}, "nothing: it serves all sizes."));
+  return titled("Relies on", el("ul", {class: "facts-list"}, facts.map((fact) => el("li", {},
+    el("code", {class: "wrap"}, shortened(fact.text, 2000)),
+    fact.pin && el("span", {class: "badge warn", title: "A size was fixed to one value."}, "pin"),
+    before && !earlier.has(fact.text) && el("span", {class: "badge"}, "new"),
+    fact.asked_by && el("span", {class: "muted"}, " for ", shortened(fact.asked_by, 80)),
+    fact.file && el("div", {}, place(data, fact.file, fact.line, fact.pin && is_new(fact), is_new(fact)))))));
+}
+
+function passes_of_trace(trace) {
+  const passes = trace.passes;
+  if (!passes.length) return null;
+  const total = passes.reduce((sum, pass) => sum + (pass.seconds || 0), 0);
+  return folded(el("span", {}, `Passes: ${plural(passes.length, "pass", "passes")}, ${seconds_text(total)}`), () => make_table({
+    caption: "Passes of the compiler over this trace",
+    rows: passes, style: "compact",
+    columns: [
+      {title: "pass", value: (pass) => pass.name, cell: (pass) => name_text(pass.name, "mono")},
+      {title: "time", number: true, value: (pass) => pass.seconds, cell: (pass) => seconds_text(pass.seconds)},
+      {title: "share", number: true, value: (pass) => pass.seconds,
+        cell: (pass) => metered(divided(pass.seconds, total), "--kind-compile")},
+      {title: "nodes before", number: true, wide: true, value: (pass) => pass.nodes_before,
+        cell: (pass) => count_text(pass.nodes_before)},
+      {title: "after", number: true, value: (pass) => pass.nodes_after, cell: (pass) => nodes_left(pass)},
+    ],
+  }), {style: "inner", on_paper: false});
+}
+
+const nodes_left = (pass) =>
+  (pass.nodes_after < pass.nodes_before ? el("b", {}, count_text(pass.nodes_after)) : count_text(pass.nodes_after));

@@ -1,0 +1,564 @@
+"""page_test.py <make_page>: the page of a report in a real browser, headless. Ends with 77 (skipped) where there is none."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import recordings  # noqa: E402
+from browser import Browser, browser_program  # noqa: E402
+
+MAKE_PAGE = ""
+RECORDINGS = ("bare", "one_span", "nulls", "ordinary", "hostile", "wild_numbers", "many_functions", "deep_graph", "deep_spans")
+LANE = 18  # the height of a lane of the timeline
+THREAD = 22  # and of the line with a thread's name
+
+# The least contrast of all text that is seen, with what it was found on. What is drawn behind text is put together from
+# the backgrounds of the elements that it stands in.
+CONTRAST = """(() => {
+  const parse = (text) => {
+    let found = /^color\\(srgb ([\\d.e+-]+) ([\\d.e+-]+) ([\\d.e+-]+)(?: \\/ ([\\d.e+-]+))?\\)$/.exec(text);
+    if (found) return [found[1] * 255, found[2] * 255, found[3] * 255, found[4] === undefined ? 1 : Number(found[4])];
+    found = /^rgba?\\(([\\d.]+), ([\\d.]+), ([\\d.]+)(?:, ([\\d.]+))?\\)$/.exec(text);
+    if (!found) throw new Error("a colour that is not understood: " + text);
+    return [Number(found[1]), Number(found[2]), Number(found[3]), found[4] === undefined ? 1 : Number(found[4])];
+  };
+  const over = (top, below) => [0, 1, 2].map((at) => top[at] * top[3] + below[at] * (1 - top[3])).concat(1);
+  const luminance = (colour) => [0.2126, 0.7152, 0.0722].reduce((sum, weight, at) => {
+    const value = colour[at] / 255;
+    return sum + weight * (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  }, 0);
+  const behind = (node) => {
+    const layers = [];
+    for (let at = node; at; at = at.parentElement) layers.push(parse(getComputedStyle(at).backgroundColor));
+    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+  };
+  let least = {contrast: 99}, count = 0;
+  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (words.nextNode()) {
+    const node = words.currentNode.parentElement;
+    if (!words.currentNode.data.trim() || node.closest("script, style, noscript, title, [aria-hidden]")) continue;
+    const box = node.getBoundingClientRect(), style = getComputedStyle(node);
+    if (!box.width || !box.height || style.visibility !== "visible") continue;
+    const below = behind(node), ink = over(parse(node.closest("svg") ? style.fill : style.color), below);
+    const [light, dark] = [luminance(ink), luminance(below)].sort((a, b) => b - a);
+    const contrast = (light + 0.05) / (dark + 0.05);
+    count += 1;
+    if (contrast < least.contrast) least = {contrast, text: words.currentNode.data.slice(0, 40), on: node.outerHTML.slice(0, 120), ink, below};
+  }
+  return {...least, count};
+})()"""
+
+# Elements of the page that stand out of the window, those aside that scroll or are cut off on purpose.
+STANDING_OUT = """[...document.querySelectorAll("main *")].filter((node) => {
+  const box = node.getBoundingClientRect();
+  if (!box.width || box.right <= innerWidth + 1) return false;
+  for (let at = node; at; at = at.parentElement) if (getComputedStyle(at).overflowX !== "visible") return false;
+  return true;
+}).map((node) => node.outerHTML.slice(0, 100))"""
+
+# Words of charts that lie over each other.
+OVERLAPS = """[...document.querySelectorAll("main svg")].flatMap((picture) => {
+  const words = [...picture.querySelectorAll("text")].map((node) => ({text: node.textContent, box: node.getBoundingClientRect()}));
+  return words.flatMap((one, at) => words.slice(at + 1).filter((other) => one.box.left < other.box.right - 1 && other.box.left < one.box.right - 1 &&
+    one.box.top < other.box.bottom - 3 && other.box.top < one.box.bottom - 3).map((other) => `${one.text} | ${other.text}`));
+})"""
+
+# Tables that have to be scrolled sideways.
+WIDE_TABLES = """[...document.querySelectorAll("main .table")].filter((node) => node.scrollWidth > node.clientWidth + 1).map((node) => node.innerText.slice(0, 80))"""
+
+OPEN_ALL = """document.querySelectorAll(".opener[aria-expanded=false]").forEach((node) => node.click());
+  document.querySelectorAll("main details:not([open]) > summary").forEach((node) => node.click());"""
+
+
+def seconds(value):
+    """As numbers.js writes them."""
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns")):
+        size = value * factor
+        if size >= 0.9995:
+            return f"{size:.{0 if size >= 99.95 else 1 if size >= 9.995 else 2}f}\u202f{unit}"
+    return "0\u202fs"
+
+
+class PageTest(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.browser = Browser().__enter__()
+        cls.reports = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.__exit__(None, None, None)
+        cls.folder.cleanup()
+
+    def page(self, name, report=None):
+        """The path of the page of a recording."""
+        path = os.path.join(self.folder.name, name + ".html")
+        if name not in self.reports:
+            self.reports[name] = report or getattr(recordings, name)()
+            with open(path, "wb") as page:
+                subprocess.run([MAKE_PAGE], input=json.dumps(self.reports[name]).encode(), stdout=page, check=True)
+        return path
+
+    def open(self, name, **how):
+        self.browser.open(self.page(name), **how)
+        return self.reports[name]
+
+    def quiet(self):
+        """Nothing was complained about, and nothing but the page was asked for."""
+        self.assertEqual(self.browser.complaints(), [])
+        self.assertTrue(
+            all(url.startswith("file:///") and url.endswith(".html") for url in self.browser.requests()),
+            self.browser.requests(),
+        )
+        self.assertEqual(len(self.browser.requests()), 1)
+
+    def words(self, selector):
+        return self.browser.ask(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
+
+    def lanes(self):
+        """Where the timeline's lanes stand: left, top, width."""
+        return self.browser.place(".timeline-lanes")[:3]
+
+    def click_function(self, name):
+        at = self.browser.ask(
+            f"[...document.querySelectorAll('#functions .opener')].findIndex(node => node.innerText === {json.dumps(name)})"
+        )
+        self.assertGreaterEqual(at, 0)
+        row = self.browser.ask(f"document.querySelectorAll('#functions .opener')[{at}].closest('tr').id")
+        self.browser.click(f"#{row} .opener")
+
+    def test_opens_without_complaints(self):
+        for name in RECORDINGS:
+            for window in ({}, {"dark": True}, {"width": 390, "height": 800, "phone": True}):
+                with self.subTest(name, **window):
+                    self.open(name, **window)
+                    if name != "many_functions":
+                        self.browser.ask(OPEN_ALL)
+                        self.browser.settle()
+                        self.browser.ask(
+                            "document.querySelectorAll('main details:not([open]) > summary').forEach((node) => node.click())"
+                        )
+                    self.quiet()
+                    self.assertEqual(self.browser.ask(STANDING_OUT), [])
+                    self.assertLessEqual(
+                        self.browser.ask("document.documentElement.scrollWidth"), window.get("width", 1280)
+                    )
+                    self.assertIsNone(self.browser.ask("window.broken ?? null"))
+
+    def test_nothing_is_cut_off_or_overlaps(self):
+        for window in (
+            {},
+            {"width": 1024},
+            {"width": 800},
+            {"width": 390, "height": 800, "phone": True},
+            {"width": 360, "height": 640, "phone": True},
+        ):
+            with self.subTest(**window):
+                self.open("ordinary", **window)
+                self.browser.ask(OPEN_ALL)
+                self.browser.settle()
+                self.browser.ask(OPEN_ALL)
+                self.browser.settle()
+                # A table with many columns of what was measured may be wider than a phone.
+                wide = [table for table in self.browser.ask(WIDE_TABLES) if not table.startswith("Epochs")]
+                self.assertEqual(wide, [])
+                self.assertEqual(self.browser.ask(OVERLAPS), [])
+                self.assertEqual(self.browser.ask(STANDING_OUT), [])
+
+    def test_strings_are_text(self):
+        report = self.open("hostile")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('script').length"), 2)
+        self.assertEqual(self.browser.ask("document.querySelectorAll('img, iframe, link, object, embed').length"), 0)
+        self.assertIn(report["program"]["name"], self.words("h1"))
+        names = self.browser.ask("[...document.querySelectorAll('#functions tbody th')].map(node => node.textContent)")
+        self.assertEqual(sorted(names), sorted(its["name"] or "(no name)" for its in report["functions"]))
+        self.assertEqual(
+            self.browser.ask(
+                "[...document.querySelectorAll('a')].filter(node => !node.getAttribute('href').startsWith('#')).length"
+            ),
+            0,
+        )
+
+    def test_contrast(self):
+        for name in ("ordinary", "nulls"):
+            for dark in (False, True):
+                with self.subTest(name, dark=dark):
+                    self.open(name, dark=dark)
+                    self.browser.ask(OPEN_ALL)
+                    self.browser.settle()
+                    left, top, width = self.lanes()
+                    self.browser.click_at(left + width / 2, top + THREAD + LANE / 2)
+                    found = self.browser.ask(CONTRAST)
+                    self.assertGreaterEqual(found["contrast"], 4.5, found)
+                    self.assertGreater(found["count"], 50)
+
+    def test_every_kind_has_a_colour_that_text_is_read_on(self):
+        for dark in (False, True):
+            self.open("ordinary", dark=dark)
+            colours = self.browser.ask(
+                f"{json.dumps(recordings.KINDS)}.map(kind => getComputedStyle(document.documentElement).getPropertyValue('--kind-' + kind).trim())"
+            )
+            for kind, colour in zip(recordings.KINDS, colours):
+                self.assertRegex(colour, "^#[0-9a-f]{6}$", kind)
+            self.assertEqual(len(set(colours)), len(colours))
+
+    def test_the_theme_follows_the_system_and_the_switch(self):
+        paper = "getComputedStyle(document.body).backgroundColor"
+        self.open("one_span", dark=False)
+        light = self.browser.ask(paper)
+        self.open("one_span", dark=True)
+        dark = self.browser.ask(paper)
+        self.assertNotEqual(light, dark)
+        self.browser.click("#theme")
+        self.assertEqual((self.words("#theme"), self.browser.ask(paper)), ("○ light", light))
+        self.browser.click("#theme")
+        self.assertEqual((self.words("#theme"), self.browser.ask(paper)), ("● dark", dark))
+        self.browser.click("#theme")
+        self.assertEqual((self.words("#theme"), self.browser.ask(paper)), ("◐ system", dark))
+        self.browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+        self.browser.settle()
+        self.assertEqual(self.browser.ask(paper), light)
+
+    def test_the_verdict_comes_first(self):
+        report = self.open("ordinary")
+        self.assertEqual(self.browser.ask("document.querySelector('main').firstElementChild.id"), "verdict")
+        words = self.words("#verdict")
+        for sentence in report["verdict"]:
+            self.assertIn(sentence, words)
+        legend = self.words("#verdict .legend")
+        for share in report["shares"]:
+            self.assertIn(share["name"], legend)
+            self.assertIn(seconds(share["seconds"]), legend)
+        # The dearest first.
+        texts = self.browser.ask("[...document.querySelectorAll('#findings li p')].map(node => node.textContent)")
+        self.assertEqual(
+            texts, [finding["text"] for finding in sorted(report["findings"], key=lambda finding: -finding["weight"])]
+        )
+
+    def test_parts_without_data_are_left_out_or_say_why(self):
+        self.open("bare")
+        self.assertEqual(
+            self.browser.ask("[...document.querySelectorAll('main > section')].map(node => node.id)"),
+            ["verdict", "functions", "timeline", "kernels"],
+        )
+        self.assertEqual(
+            self.browser.ask(
+                "[...document.querySelectorAll('main > section:not(#verdict) > p.muted')].map(node => node.innerText)"
+            ),
+            ["No function was traced.", "No spans were recorded.", "No kernel ran in a traced function."],
+        )
+        self.assertIn("Nothing was found out about this run.", self.words("#verdict"))
+        self.open("ordinary")
+        self.assertEqual(
+            self.browser.ask("[...document.querySelectorAll('main > section')].map(node => node.id)"),
+            [
+                "verdict",
+                "findings",
+                "functions",
+                "timeline",
+                "kernels",
+                "stages",
+                "counters",
+                "training",
+                "compiling",
+                "events",
+            ],
+        )
+
+    def test_no_number_is_the_pages_own(self):
+        unknown = {key: None for key in recordings.bare()["program"]}
+        self.browser.open(self.page("unknown", recordings.bare(program=unknown)))
+        self.assertNotRegex(self.words("main"), "[0-9]")
+
+    def test_what_was_lost_is_said(self):
+        self.open("wild_numbers")
+        self.assertIn("The recording ends before the program did", self.words("#verdict"))
+        self.assertIn(
+            "12\u202f345\u202f678 spans found no room and are missing from the timeline", self.words("#verdict")
+        )
+
+    def test_a_function_opens_at_a_click(self):
+        report = self.open("ordinary")
+        its = report["functions"][0]
+        self.click_function("train_step")
+        self.assertEqual(
+            self.browser.ask("document.querySelector('#function-0 .opener').getAttribute('aria-expanded')"), "true"
+        )
+        titles = self.browser.ask("[...document.querySelectorAll('.trace > summary')].map(node => node.innerText)")
+        self.assertEqual(len(titles), len(its["traces"]))
+        for title, trace in zip(titles, its["traces"]):
+            for part in (
+                f"Trace {trace['number']}",
+                "took " + seconds(trace["seconds"]),
+                f"served {trace['calls']} calls",
+                "sentiment.cpp:58",
+            ):
+                self.assertIn(part, title)
+            self.assertEqual("evicted" in title, trace["evicted"])
+        last = its["traces"][-1]
+        body = self.words("#function-0-trace-4")
+        for part in (last["cause"], last["fixes"][0]["text"], last["facts"][0]["text"], "pin", its["warnings"][0]):
+            self.assertIn(part, body if part != its["warnings"][0] else self.words("#functions .doubt"))
+        # The lines of the fix are there to be read, with the one that is meant marked.
+        self.assertEqual(
+            self.words("#function-0-trace-4 .fix .source .here").strip(),
+            "▸33  for (int t = 0; t < int(x.dim(1)); ++t) {",
+        )
+        # What differs from the trace before is marked.
+        self.assertEqual(
+            self.browser.ask(
+                "[...document.querySelectorAll('#function-0-trace-4 ins, #function-0-trace-4 del')].map(node => node.innerText)"
+            ),
+            ["73", "66"],
+        )
+        self.click_function("train_step")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('.trace').length"), 0)
+        self.quiet()
+
+    def test_a_span_opens_at_a_click(self):
+        report = self.open("ordinary")
+        left, top, width = self.lanes()
+        first = report["training"][0]["epochs"][0]
+        at = left + width * (first["begin"] + first["seconds"] / 2) / report["program"]["seconds"]
+        self.browser.mouse("mouseMoved", at, top + THREAD + LANE / 2)
+        self.assertIn("epoch 1", self.words("#tip"))
+        self.browser.click_at(at, top + THREAD + LANE / 2)
+        card = self.words(".span-card")
+        for part in ("epoch 1", seconds(first["seconds"]), "main", "epoch"):
+            self.assertIn(part, card)
+        # By keys: the next one, what is in it, and back.
+        for key, name in (("n", "epoch 2"), ("ArrowDown", "wait for data"), ("ArrowUp", "epoch 2"), ("p", "epoch 1")):
+            self.browser.key(key)
+            self.assertEqual(self.words(".span-card h4"), name, key)
+        self.browser.key("Escape")
+        self.assertIsNone(self.words(".span-card"))
+        self.quiet()
+
+    def test_the_timeline_zooms(self):
+        self.open("ordinary")
+        picture = "document.querySelector('.timeline-lanes').toDataURL() + document.querySelector('.timeline-head').toDataURL()"
+        left, top, width = self.lanes()
+        self.browser.click_at(left + width / 2, top + THREAD + LANE / 2)
+        self.browser.key("Escape")
+        self.browser.mouse("mouseMoved", 1, 1)
+        self.browser.settle()
+        whole = self.browser.ask(picture)
+        seen = {whole}
+        for key in ("+", "+", "ArrowRight", "-"):
+            self.browser.key(key)
+            shown = self.browser.ask(picture)
+            self.assertNotIn(shown, seen, key)
+            seen.add(shown)
+        left, top, width = self.lanes()
+        self.browser.mouse("mouseWheel", left + width / 2, top + 60, deltaX=0, deltaY=-240)
+        self.browser.mouse("mouseMoved", 1, 1)
+        self.browser.settle()
+        self.assertNotIn(self.browser.ask(picture), seen)
+        self.browser.key("0")
+        self.assertEqual(self.browser.ask(picture), whole)
+        self.quiet()
+
+    def test_a_retrace_opens_at_a_click(self):
+        report = self.open("ordinary")
+        retrace = [event for event in report["events"] if event["kind"] == "retrace"][1]
+        left, top, width, height = self.browser.place(".timeline-head")
+        x = left + width * retrace["time"] / report["program"]["seconds"]
+        self.browser.mouse("mouseMoved", x, top + height - 9)
+        self.assertIn(retrace["text"], self.words("#tip"))
+        self.browser.click_at(x, top + height - 9)
+        self.assertEqual(self.browser.ask("location.hash"), "#function-0-trace-2")
+        self.assertTrue(self.browser.ask("document.querySelector('#function-0-trace-2').open"))
+        self.assertIn(report["functions"][0]["traces"][2]["cause"], self.words("#function-0-trace-2"))
+        # From the list of events too, and from the strip of traces.
+        self.browser.click("#events a[href='#function-0-trace-1']")
+        self.assertTrue(self.browser.ask("document.querySelector('#function-0-trace-1').open"))
+        self.browser.click(".strip-cell:last-of-type")
+        self.assertEqual(self.browser.ask("location.hash.slice(0, 18)"), "#function-0-trace-")
+        self.quiet()
+
+    def test_an_address_names_a_place(self):
+        self.open("ordinary", hash="#function-0-trace-3")
+        self.assertTrue(self.browser.ask("document.querySelector('#function-0-trace-3').open"))
+        self.open("ordinary", hash="#kernel-2")
+        self.assertEqual(
+            self.browser.ask("document.querySelector('#kernel-2 .opener').getAttribute('aria-expanded')"), "true"
+        )
+        for nowhere in ("#function-99", "#function-0-trace-99", "#kernel-99", "#function-x", "#"):
+            self.open("ordinary", hash=nowhere)
+            self.quiet()
+
+    def test_scopes_of_a_graph_close_and_open(self):
+        self.open("ordinary")
+        self.click_function("train_step")
+        graph = "#function-0-trace-4 .graph-view"
+        picture = f"document.querySelector('{graph} canvas').toDataURL()"
+        pressed = f"document.querySelectorAll('{graph} .pills button[aria-pressed=false]').length"
+        self.browser.place(graph + " canvas")
+        before, closed = self.browser.ask(picture), self.browser.ask(pressed)
+        self.assertGreater(closed, 0)
+        self.browser.click(graph + " .pills button[aria-pressed=false]")
+        self.assertEqual(self.browser.ask(pressed), closed - 1)
+        opened = self.browser.ask(picture)
+        self.assertNotEqual(opened, before)
+        # A node says what it is and where it was written.
+        self.browser.ask(f"document.querySelector('{graph} canvas').focus()")
+        self.browser.key("n")
+        self.assertIn("input", self.words(graph + " .node-details"))
+        self.assertIn("sentiment.cpp:31", self.words(graph + " .node-details"))
+        self.browser.key("Escape")
+        # All of it, then closed again.
+        self.browser.click(graph + " figcaption button[aria-label='Show all']")
+        self.assertNotEqual(self.browser.ask(picture), opened)
+        self.browser.click(graph + " .pills button")
+        self.assertNotEqual(self.browser.ask(picture), opened)
+        self.quiet()
+
+    def test_a_node_of_a_graph_opens_at_a_click(self):
+        self.open("ordinary")
+        self.click_function("train_step")
+        canvas = "#function-0-trace-4 .graph-view + .graph-view canvas"
+        left, top, width, height = self.browser.place(canvas)
+        for x in range(int(left) + 10, int(left + width), 16):
+            self.browser.mouse("mouseMoved", x, top + 36)
+            if not self.browser.ask("document.getElementById('tip').hidden"):
+                self.browser.click_at(x, top + 36)
+                break
+        else:
+            self.fail("no node under the pointer anywhere in the first row")
+        self.assertIn(self.words("#tip b"), self.words("#function-0-trace-4 .graph-view + .graph-view .node-details"))
+        self.quiet()
+
+    def test_tables_sort(self):
+        report = self.open("ordinary")
+        names = "[...document.querySelectorAll('#kernels tbody .name.mono:not(.muted)')].map(node => node.textContent)"
+        by_time = [kernel["name"] for kernel in sorted(report["kernels"], key=lambda kernel: -kernel["seconds"])]
+        self.assertEqual(self.browser.ask(names), by_time)
+        self.browser.click("#kernels thead th:nth-child(5) button")
+        self.assertEqual(self.browser.ask(names), by_time[::-1])
+        self.browser.click("#kernels thead th:nth-child(1) button")
+        self.assertEqual(self.browser.ask(names), sorted(by_time))
+        self.assertEqual(
+            self.browser.ask("document.querySelector('#kernels thead th').getAttribute('aria-sort')"), "ascending"
+        )
+
+    def test_a_kernel_says_what_it_reached(self):
+        report = self.open("ordinary")
+        kernel = report["kernels"][0]
+        self.browser.click("#kernel-0 .opener")
+        words = self.words("#kernel-0 + tr")
+        self.assertIn(f"{kernel['flops'] / kernel['seconds'] / 1e9:.3g}\u202fGF/s", words)
+        self.assertIn(
+            f"{100 * kernel['flops'] / kernel['seconds'] / report['limits']['flops']:.0f}\u202f% of this machine's 112\u202fGF/s",
+            words,
+        )
+        self.assertEqual(
+            self.browser.ask("document.querySelectorAll('.roofline .dot').length"),
+            sum(1 for kernel in report["kernels"] if kernel["flops"]),
+        )
+        self.assertEqual(self.browser.ask("document.querySelectorAll('.roof').length"), 1)
+        self.browser.open(self.page("no_limits", recordings.ordinary(batches=4, epochs=1) | {"limits": None}))
+        self.assertEqual(self.browser.ask("document.querySelectorAll('.roof').length"), 0)
+        self.assertIn("The limits of this machine were not measured", self.words(".roofline"))
+
+    def test_names_are_found(self):
+        self.open("ordinary")
+        self.browser.ask("document.getElementById('find').focus()")
+        self.browser.call("Input.insertText", text="evaluate")
+        self.browser.ask("new Promise(done => setTimeout(done, 300))")
+        self.assertEqual(
+            self.browser.ask("[...document.querySelectorAll('#functions tbody th')].map(node => node.innerText)"),
+            ["evaluate"],
+        )
+        self.assertEqual(self.words("#found"), "1 match")
+        self.assertIn("No name here has what you look for.", self.words("#kernels"))
+        self.browser.key("Escape")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#functions tbody th').length"), 3)
+
+    def test_long_tables_are_cut_and_shown_whole_when_asked(self):
+        report = self.open("many_functions")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#functions tbody tr').length"), 100)
+        self.browser.click("#functions button.more")
+        self.assertEqual(
+            self.browser.ask("document.querySelectorAll('#functions tbody tr').length"), len(report["functions"])
+        )
+        self.quiet()
+
+    def test_curves_and_counters_are_read_under_the_pointer(self):
+        report = self.open("ordinary")
+        epochs = report["training"][0]["epochs"]
+        left, top, width, height = self.browser.place("#training .chart-frame")
+        self.browser.mouse("mouseMoved", left + width - 15, top + height / 2)
+        self.assertEqual(
+            self.words("#training .readout"),
+            f"epoch {epochs[-1]['epoch']}: loss {epochs[-1]['values']['loss']:.4g}, val_loss {epochs[-1]['values']['val_loss']:.4g}",
+        )
+        left, top, width, height = self.browser.place("#counters .chart-frame")
+        self.browser.mouse("mouseMoved", left + width / 2, top + height / 2)
+        self.assertRegex(self.words("#counters .readout"), r"^\d+\.\d\u202fs: \d+\.\d\u202fMiB$")
+
+    def test_on_paper_all_is_open_and_light(self):
+        self.open("ordinary", dark=True)
+        dark = self.browser.ask("getComputedStyle(document.body).backgroundColor")
+        pages = self.browser.call("Page.printToPDF", printBackground=True)["data"]
+        self.assertGreater(len(pages), 20000)
+        self.browser.ask("dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('.opener[aria-expanded=false]').length"), 0)
+        self.assertEqual(self.browser.ask("document.querySelectorAll('details.trace:not([open])').length"), 0)
+        self.assertEqual(self.browser.ask("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
+        self.browser.ask("dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('.opener[aria-expanded=true]').length"), 0)
+        self.assertEqual(self.browser.ask("getComputedStyle(document.body).backgroundColor"), dark)
+        self.quiet()
+
+    def test_many_spans(self):
+        self.browser.open(self.page("many", recordings.many_spans(60000)))
+        self.assertIn(
+            "60\u202f000 spans in 8 threads",
+            self.browser.ask("document.querySelector('.timeline-lanes').getAttribute('aria-label')"),
+        )
+        left, top, width = self.lanes()
+        self.browser.click_at(left + width / 2, top + THREAD + LANE / 2)
+        self.assertIn("train_step", self.words(".span-card"))
+        self.quiet()
+
+    def test_a_part_that_cannot_be_drawn_leaves_the_others(self):
+        self.browser.open(self.page("odd", recordings.one_span() | {"kinds": {"0": "call"}}))
+        self.assertIn("This part could not be drawn", self.words("#timeline"))
+        self.assertIn("1 call, and that was it.", self.words("#verdict"))
+        self.assertIn("No kernel ran in a traced function.", self.words("#kernels"))
+        self.assertEqual(len(self.browser.complaints()), 1)
+
+    def test_a_page_that_is_cut_off_says_so(self):
+        with open(self.page("one_span"), "rb") as file:
+            page = file.read()
+        broken = os.path.join(self.folder.name, "broken.html")
+        for was, becomes in (
+            (b'"format": 1', b'"format": 2'),
+            (b'"format": 1', b'"format": '),
+            (b'{"format"', b'[{"format"'),
+            (b'"begin": "', b'"begin": "?'),
+        ):
+            self.assertIn(was, page)
+            with open(broken, "wb") as file:
+                file.write(page.replace(was, becomes, 1))
+            self.browser.open(broken)
+            self.assertIn("This report cannot be read", self.words("main"))
+            self.assertIn("The file is cut off, or was made by another version of stet.", self.words("main"))
+            self.assertEqual(self.browser.complaints(), [])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    if not browser_program():
+        print("page_test.py: skipped: no chromium here (Debian's package chromium, or one that STET_CHROMIUM names)")
+        sys.exit(77)
+    MAKE_PAGE = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
