@@ -14,7 +14,7 @@ set(STET_PUBLIC_HEADERS
     stet/data/idx.h stet/data/element.h stet/data/options.h stet/data/position.h stet/data/dataset.h
     stet/data/labeled.h stet/data/paths.h stet/data/bytes_view.h stet/data/csv.h stet/data/npy.h
     stet/data/text_lines.h stet/data/tfrecord.h stet/data/example.h stet/data/image.h stet/data/image_folder.h
-    stet/data/wav.h
+    stet/data/wav.h stet/report/profile.h stet/report/summary_writer.h
     stet/keras/activation.h stet/keras/activation_layers.h stet/keras/adaptive_pooling.h stet/keras/attention.h
     stet/keras/augmentation.h stet/keras/backup_and_restore.h stet/keras/by_output.h stet/keras/callback.h stet/keras/categories.h stet/keras/cells.h
     stet/keras/checkpoint.h
@@ -28,9 +28,9 @@ set(STET_PUBLIC_HEADERS
     stet/keras/metrics_probabilistic.h stet/keras/metrics_reduction.h stet/keras/metrics_regression.h
     stet/keras/model.h stet/keras/model_checkpoint.h stet/keras/noise.h stet/keras/normalization.h stet/keras/optimizer.h stet/keras/optimizers.h
     stet/keras/policy.h stet/keras/pooling.h stet/keras/preprocessing.h stet/keras/random_images.h
-    stet/keras/recurrent.h stet/keras/recipe.h stet/keras/regularizer.h stet/keras/reshaping.h stet/keras/saving.h
+    stet/keras/recurrent.h stet/keras/recipe.h stet/keras/regularizer.h stet/keras/report.h stet/keras/reshaping.h stet/keras/saving.h
     stet/keras/saving_options.h stet/keras/schedule.h stet/keras/save_frequency.h stet/keras/saved_state.h
-    stet/keras/sequential.h stet/keras/strings.h stet/keras/text_vectorization.h stet/keras/window_sizes.h
+    stet/keras/sequential.h stet/keras/strings.h stet/keras/tensorboard.h stet/keras/text_vectorization.h stet/keras/window_sizes.h
     stet/keras/wrappers.h)
 
 foreach(header IN LISTS STET_PUBLIC_HEADERS)
@@ -42,6 +42,21 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/stet/base/version.h DESTINATION ${
 
 install(TARGETS stet EXPORT stetTargets)
 install(TARGETS stet_command)
+# What the command prints of itself: where man and shells look for it.
+set(command_pages "")
+function(stet_command_page words file folder)
+  set(page ${PROJECT_BINARY_DIR}/generated/command/${file})
+  add_custom_command(OUTPUT ${page} COMMAND stet_command ${words} > ${page} DEPENDS stet_command VERBATIM
+                     COMMENT "Printing ${file}")
+  install(FILES ${page} DESTINATION ${folder})
+  set(command_pages ${command_pages} ${page} PARENT_SCOPE)
+endfunction()
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/generated/command)
+stet_command_page(manual stet.1 ${CMAKE_INSTALL_MANDIR}/man1)
+stet_command_page("completion;bash" stet ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+stet_command_page("completion;zsh" _stet ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+stet_command_page("completion;fish" stet.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+add_custom_target(stet_command_pages ALL DEPENDS ${command_pages})
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/stet)
 install(EXPORT stetTargets NAMESPACE stet:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/stetConfig.cmake.in generated/stetConfig.cmake INSTALL_DESTINATION ${package_folder})

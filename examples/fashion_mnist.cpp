@@ -3,7 +3,9 @@
 // traced once and serves every batch, also the smaller last one; the program ends with a verdict on that, and on the
 // accuracy.
 //
-//   fashion_mnist [--model cnn|mlp] [--epochs n] [folder with the four .gz files]
+//   fashion_mnist [--model cnn|mlp] [--epochs n] [--logs folder] [folder with the four .gz files]
+//
+// With --logs it writes curves, histograms and graphs for TensorBoard: tensorboard --logdir folder
 #include <stet/stet.h>
 
 #include <algorithm>
@@ -64,7 +66,7 @@ void print_confusion(const Tensor& labels, const Tensor& predicted) {
   std::printf("\n\n");
 }
 
-int run(const std::string& model_name, int epochs, const std::string& folder) {
+int run(const std::string& model_name, int epochs, const std::string& logs, const std::string& folder) {
   Images train = load(folder, "train"), test = load(folder, "t10k");
   random::seed(1);
   keras::Sequential model = model_name == "mlp" ? mlp() : cnn();
@@ -74,10 +76,14 @@ int run(const std::string& model_name, int epochs, const std::string& folder) {
                  .metrics = {"accuracy"}});
   model.summary();
 
+  std::vector<keras::Callback> callbacks;
+  if (!logs.empty())
+    callbacks.push_back(keras::TensorBoard(logs, {.histogram_freq = 1, .write_images = true, .update_freq = 50}));
   auto start = std::chrono::steady_clock::now();
   keras::History history = model.fit(train.pixels, train.labels,
                                      {.batch_size = 64,
                                       .epochs = epochs,
+                                      .callbacks = callbacks,
                                       .validation_data = {test.pixels, test.labels},
                                       .validation_batch_size = 1000});
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -101,7 +107,7 @@ int run(const std::string& model_name, int epochs, const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string model = "cnn", folder = "/usr/share/datasets/fashion-mnist";
+  std::string model = "cnn", logs, folder = "/usr/share/datasets/fashion-mnist";
   int epochs = 5;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
@@ -109,15 +115,18 @@ int main(int argc, char** argv) {
       model = argv[++i];
     } else if (argument == "--epochs" && std::atoi(value.c_str()) > 0) {
       epochs = std::atoi(argv[++i]);
+    } else if (argument == "--logs" && !value.empty()) {
+      logs = argv[++i];
     } else if (argument[0] != '-') {
       folder = argument;
     } else {
-      std::cerr << "usage: fashion_mnist [--model cnn|mlp] [--epochs n] [folder with the four .gz files]\n";
+      std::cerr
+          << "usage: fashion_mnist [--model cnn|mlp] [--epochs n] [--logs folder] [folder with the four .gz files]\n";
       return 2;
     }
   }
   try {
-    return run(model, epochs, folder);
+    return run(model, epochs, logs, folder);
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;

@@ -33,4 +33,6 @@
 #include "stet/keras/keras.h"
 #include "stet/ops/loops.h"
 #include "stet/ops/ops.h"
+#include "stet/report/profile.h"
+#include "stet/report/summary_writer.h"
 #include "stet/runtime/parallel.h"

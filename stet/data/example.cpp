@@ -11,6 +11,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/tensor_node.h"
+#include "stet/files/proto.h"
 #include "stet/files/source.h"
 #include "stet/files/utf8.h"
 #include "stet/ops/ops.h"
@@ -24,6 +25,8 @@
 
 namespace stet::data {
 namespace {
+
+using files::Proto;
 
 enum WireType : unsigned { varint = 0, fixed64 = 1, delimited = 2, fixed32 = 5 };
 
@@ -179,38 +182,23 @@ void read_entry(Wire in, Example& out) {
 
 // --- writing
 
-void put_number(std::string& out, std::uint64_t value) {
-  for (; value >= 128; value >>= 7) out += static_cast<char>(value | 128);
-  out += static_cast<char>(value);
-}
-
-void put_message(std::string& out, unsigned field, std::string_view contents) {
-  put_number(out, field << 3 | delimited);
-  put_number(out, contents.size());
-  out += contents;
-}
-
 struct PutFeature {
-  std::string operator()(std::monostate) const { return {}; }
-  std::string operator()(const Example::Strings& list) const {
-    std::string values, out;
-    for (const std::string& value : list) put_message(values, 1, value);
-    put_message(out, 1, values);
-    return out;
+  Proto operator()(std::monostate) const { return {}; }
+  Proto operator()(const Example::Strings& list) const {
+    Proto values;
+    for (const std::string& value : list) values.bytes(1, value);
+    return Proto().message(1, values);
   }
-  std::string operator()(const Example::Floats& list) const {
-    std::string values, out;
-    if (!list.empty())
-      put_message(values, 1, {reinterpret_cast<const char*>(list.data()), list.size() * sizeof(float)});
-    put_message(out, 2, values);
-    return out;
+  Proto operator()(const Example::Floats& list) const {
+    Proto values;
+    if (!list.empty()) values.bytes(1, {reinterpret_cast<const char*>(list.data()), list.size() * sizeof(float)});
+    return Proto().message(2, values);
   }
-  std::string operator()(const Example::Integers& list) const {
-    std::string numbers, values, out;
-    for (std::int64_t value : list) put_number(numbers, static_cast<std::uint64_t>(value));
-    if (!list.empty()) put_message(values, 1, numbers);
-    put_message(out, 3, values);
-    return out;
+  Proto operator()(const Example::Integers& list) const {
+    Proto numbers, values;
+    for (std::int64_t value : list) numbers.number(static_cast<std::uint64_t>(value));
+    if (!list.empty()) values.message(1, numbers);
+    return Proto().message(3, values);
   }
 };
 
@@ -282,15 +270,10 @@ Example Example::parse(const BytesView& record, Where where) {
 }
 
 std::string Example::serialize(Where) const {
-  std::string entries, out;
-  for (const auto& [name, feature] : features) {
-    std::string entry;
-    put_message(entry, 1, name);
-    put_message(entry, 2, std::visit(PutFeature{}, feature));
-    put_message(entries, 1, entry);
-  }
-  put_message(out, 1, entries);
-  return out;
+  Proto entries;
+  for (const auto& [name, feature] : features)
+    entries.message(1, Proto().bytes(1, name).message(2, std::visit(PutFeature{}, feature)));
+  return Proto().message(1, entries).str();
 }
 
 Example& Example::set(const std::string& name, const Tensor& tensor, Where where) {

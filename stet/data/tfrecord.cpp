@@ -6,26 +6,21 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/tensor_node.h"
+#include "stet/data/record_frame.h"
 #include "stet/data/records.h"
 #include "stet/files/file.h"
 
 namespace stet::data {
 namespace {
 
-// A record: its length (u64), a checksum of that (u32), its bytes, a checksum of them.
-constexpr std::size_t head_bytes = 12;
-
-/// Checksums of data that hold checksums themselves are weak; the format turns and shifts them against that.
-std::uint32_t masked_checksum(const void* bytes, std::size_t count) {
-  const std::uint32_t sum = files::crc32c({static_cast<const std::byte*>(bytes), count});
-  return ((sum >> 15) | (sum << 17)) + 0xA282EAD8;
-}
+constexpr std::size_t head_bytes = RecordFrame::head_bytes;
 
 template <class T>
 T number_at(const char* from) {
@@ -34,7 +29,7 @@ T number_at(const char* from) {
   return value;
 }
 
-bool head_is_right(const char* head) { return number_at<std::uint32_t>(head + 8) == masked_checksum(head, 8); }
+bool head_is_right(const char* head) { return number_at<std::uint32_t>(head + 8) == RecordFrame::checksum({head, 8}); }
 
 using Compression = Stream::Compression;
 
@@ -79,7 +74,8 @@ class TFRecordReader : public RecordReader {
     Buffer buffer = record(length, begin);
     char sum[4];
     stream_.read_all(sum, 4, "record's checksum");
-    if (number_at<std::uint32_t>(sum) != masked_checksum(buffer.data(), static_cast<std::size_t>(length)))
+    const std::string_view bytes(reinterpret_cast<const char*>(buffer.data()), static_cast<std::size_t>(length));
+    if (number_at<std::uint32_t>(sum) != RecordFrame::checksum(bytes))
       stream_.fail(text("record ", number_, " has a wrong checksum"), begin);
     ++number_;
     const auto size = static_cast<std::int64_t>(length);
@@ -200,15 +196,11 @@ void TFRecordWriter::write(const BytesView& record, Where where) {
   if (!state_ || state_->closed)
     throw UserError(error_text(text("TFRecordWriter: '", state_ ? state_->path : "", "' is closed"), where,
                                "write all records before close()"));
-  char head[head_bytes];
-  const std::uint64_t length = record.size();
-  std::memcpy(head, &length, 8);
-  const std::uint32_t head_sum = masked_checksum(head, 8), sum = masked_checksum(record.bytes().data(), record.size());
-  std::memcpy(head + 8, &head_sum, 4);
+  const RecordFrame frame(record.characters());
   state_->broken = true;
-  state_->put(head, head_bytes);
+  state_->put(frame.head.data(), frame.head.size());
   state_->put(record.bytes().data(), record.size());
-  state_->put(&sum, 4);
+  state_->put(frame.foot.data(), frame.foot.size());
   state_->broken = false;
   ++state_->count;
 }
