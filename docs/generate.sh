@@ -24,6 +24,9 @@ if [ -z "$check" ]; then
   cmake --build "$work/build" --target stet_command >> "$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
 fi
 
+# Help is broken to it.
+unset COLUMNS
+
 # Constants of 16 equal lanes are written once, and what does not help a reader is left out.
 cat > "$work/shorten" <<'END'
 s/<\(\(float\|i32\|i64\|double\) [^,>]*\)\(, \1\)\{3,\}>/splat(\1)/g
@@ -44,7 +47,7 @@ render() {
       if (command ~ /^stet\+ / && check != "") next
       if (command ~ /^stet\+ /) { sub(/^stet\+/, plus "/stet", command) } else { sub(/^stet/, build "/stet", command) }
       fence = 1
-      if (command ~ / ops( functions| names)?$/) fence = 0
+      if (command ~ /\/stet ops( functions| names)?$/) fence = 0
       if (fence) { getline; print }
       pipe = command " | sed -f " shorten
       while ((pipe | getline out) > 0) print out
@@ -62,6 +65,6 @@ render() {
   fi
 }
 stale=0
-for page in one_op.md ops.md names.md; do render "$root/docs/$page"; done
+for page in one_op.md ops.md names.md command.md; do render "$root/docs/$page"; done
 python3 "$root/docs/keras_names.py" "$root" "$build/generated" $check || stale=1
 exit $stale

@@ -21,6 +21,14 @@ if nm -D --defined-only "$library" | grep -i -E 'llvm|dnnl'; then
   exit 1
 fi
 
+echo "-- the command, its man page, and what shells look for"
+"$prefix/bin/stet" version
+for page in share/man/man1/stet.1 share/bash-completion/completions/stet share/zsh/site-functions/_stet \
+  share/fish/vendor_completions.d/stet.fish; do
+  [ -s "$prefix/$page" ] || { echo "$page is not installed" >&2; exit 1; }
+done
+"$prefix/bin/stet" manual | cmp - "$prefix/share/man/man1/stet.1"
+
 echo "-- find_package"
 mkdir "$work/cmake_user"
 cp "$source/tests/install/user.cpp" "$work/cmake_user/"
