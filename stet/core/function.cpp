@@ -20,6 +20,7 @@
 #include "stet/core/trace.h"
 #include "stet/core/variable_overlay.h"
 #include "stet/core/verify_call.h"
+#include "stet/runtime/log.h"
 
 namespace stet {
 namespace {
@@ -72,9 +73,9 @@ class InlinedCall {
 
 /// A tensor that host code kept from a trace will be an error wherever it is used: said before, and with its line.
 void tell_leak(const std::string& function, Where line) {
-  report(text("stet: host code kept a tensor of the trace of '", function, "'", at_line(line, ", made at "), "\n",
-              explanation_line("why", "it has no value outside of the trace, and using it is an error"),
-              explanation_line("fix", "return it from the function, or assign it to a Variable")));
+  warn("trace", text("stet: host code kept a tensor of the trace of '", function, "'", at_line(line, ", made at "),
+                     "\n", explanation_line("why", "it has no value outside of the trace, and using it is an error"),
+                     explanation_line("fix", "return it from the function, or assign it to a Variable")));
 }
 
 }  // namespace

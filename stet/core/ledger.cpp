@@ -17,6 +17,7 @@
 #include "stet/core/function_entry.h"
 #include "stet/core/ledger_account.h"
 #include "stet/core/retrace.h"
+#include "stet/runtime/log.h"
 
 namespace stet {
 namespace {

@@ -148,10 +148,10 @@ Json passes_told(const CompileReport& report) {
   return out;
 }
 
-void record_calls(const Entry& trace) {
-  recording::note({{"note", "trace_calls"},
-                   {"id", static_cast<std::int64_t>(trace.story.id)},
-                   {"calls", static_cast<std::int64_t>(trace.calls.load(std::memory_order_relaxed))}});
+Json::Object calls_told(const Entry& trace) {
+  return {{"note", "trace_calls"},
+          {"id", static_cast<std::int64_t>(trace.story.id)},
+          {"calls", static_cast<std::int64_t>(trace.calls.load(std::memory_order_relaxed))}};
 }
 
 /// Once for a recording; with the story's lock held.
@@ -212,7 +212,7 @@ void record_eviction(const Entry& trace) {
 void record_trace_end(Entry& trace) {
   if (!recording::on()) return;
   std::lock_guard lock(trace.story.guard);
-  if (trace.story.recording == recording::session()) record_calls(trace);
+  if (trace.story.recording == recording::session()) recording::note(calls_told(trace));
 }
 
 void record_event(const char* kind, const std::string& function, const std::string& text) {
@@ -221,13 +221,13 @@ void record_event(const char* kind, const std::string& function, const std::stri
 
 void record_traces_at_end() {
   static const bool asked = [] {
-    recording::at_end([] {
+    recording::at_end([](recording::Notes& notes) {
       for (const std::shared_ptr<LedgerAccount>& account : LedgerAccount::all())
         for (const std::shared_ptr<Entry>& trace : account->live()) {
           std::lock_guard lock(trace->story.guard);
           if (trace->story.number == 0) continue;
           tell_trace(*trace);
-          record_calls(*trace);
+          notes.push_back(calls_told(*trace));
         }
     });
     return true;

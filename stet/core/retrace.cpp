@@ -12,10 +12,10 @@
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/core/handle.h"
-#include "stet/core/log.h"
 #include "stet/core/recorded_function.h"
 #include "stet/core/retrace_fix.h"
 #include "stet/core/tensor_node.h"
+#include "stet/runtime/log.h"
 
 namespace stet {
 
@@ -306,7 +306,5 @@ void note_function_traced(const std::string& name, Where where) {
                      explanation_line("fix", "make the function once, outside of the loop, and call that one"))},
                true);
 }
-
-void report(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 }  // namespace stet

@@ -64,10 +64,6 @@ std::string stale_explanation(const MissedCall& call, const RunDifference& found
 /// To the listener, or to stderr.
 void tell_stale(const StaleEvent& event);
 
-/// To stderr, whole: not through std::cerr, which is tied to std::cout and, once a program has called
-/// sync_with_stdio(false), must not be used by two threads.
-void report(const std::string& text);
-
 /// NoRetrace lives on this thread.
 bool retraces_forbidden();
 /// To the listener; without one, and if it is news, to stderr. With no lock held: a listener may call functions. What a

@@ -7,10 +7,10 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/core/hit.h"
-#include "stet/core/log.h"
 #include "stet/core/tensor_node.h"
 #include "stet/core/trace.h"
 #include "stet/core/unrolled.h"
+#include "stet/runtime/log.h"
 
 namespace stet {
 namespace {

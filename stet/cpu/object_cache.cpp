@@ -14,6 +14,7 @@
 #include <ctime>
 
 #include "stet/base/text.h"
+#include "stet/runtime/log.h"
 
 namespace stet::cpu {
 namespace {
@@ -158,11 +159,10 @@ CacheFolder judged(const std::string& folder, const struct stat& status) {
 void tell_unused(const std::string& folder, const CacheFolder& found) {
   static std::atomic<bool> told{false};
   if (told.exchange(true)) return;
-  std::fprintf(stderr,
-               "stet: the object cache %s is not used: %s\n"
-               "  why             code found there is run, so the folder must be yours alone\n"
-               "  fix             %s\n",
-               folder.c_str(), found.why.c_str(), found.fix.c_str());
+  warn("cache",
+       text("stet: the object cache ", folder, " is not used: ", found.why,
+            "\n  why             code found there is run, so the folder must be yours alone\n  fix             ",
+            found.fix, "\n"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -18,6 +17,7 @@
 #include "stet/base/lock.h"
 #include "stet/base/text.h"
 #include "stet/keras/tensor_bytes.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -275,7 +275,7 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest(Where where) {
     try {
       Found found{*number, file(*number), read_checkpoint(file(*number), call_, where)};
       for (const std::string& reason : skipped)
-        std::fputs(text("stet: ", reason, "; '", found.path, "' is used instead\n").c_str(), stderr);
+        warn("keras", text("stet: ", reason, "; '", found.path, "' is used instead\n"));
       return found;
     } catch (const UserError& error) {
       const std::string_view what = error.what();

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <iostream>
 
@@ -21,6 +20,7 @@
 #include "stet/keras/training.h"
 #include "stet/keras/used_variables.h"
 #include "stet/ops/ops.h"
+#include "stet/runtime/log.h"
 #include "stet/runtime/recording.h"
 
 namespace stet::keras {
@@ -418,7 +418,7 @@ struct Backup {
             ? std::string("fit has nothing left to do")
             : text("fit goes on with ", progress.steps > 0 ? text("batch ", progress.steps + 1, " of ") : std::string(),
                    "epoch ", progress.epoch + 1, "/", epochs_of_fit);
-    std::fputs(text("stet: ", place, ", from '", found->path, "'\n").c_str(), stderr);
+    inform("keras", text("stet: ", place, ", from '", found->path, "'\n"));
     found.reset();
     body->clock.start();
     body->clock.set_counts({.last = progress.steps - 1});
@@ -508,9 +508,8 @@ History Model::fit(const Data& data, FitOptions options, Where where) const {
   }
   callbacks.tell(&CustomCallback::on_train_end, progress.last);
   if (InterruptWatch::interrupted())
-    std::fputs(
-        text("\nstet: fit was interrupted", at_line(where, ", at "), ": the model keeps what it has learned\n").c_str(),
-        stderr);
+    inform("keras",
+           text("\nstet: fit was interrupted", at_line(where, ", at "), ": the model keeps what it has learned\n"));
   if (!progress.history.epochs.empty()) optimizer(where).finalize_variable_values(trainable_variables(), where);
   backup.end();
   return progress.history;

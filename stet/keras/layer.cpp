@@ -1,7 +1,6 @@
 #include "stet/keras/layer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,6 +22,7 @@
 #include "stet/keras/model.h"
 #include "stet/keras/names.h"
 #include "stet/keras/used_variables.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -433,7 +433,7 @@ void tell_dropped_mask(CustomLayer& layer, const Tensor& mask, Where where) {
                                    " of its input: it does not say that it supports masking", at_line(where, ", at "),
                                    "\n  fix: override supports_masking() or compute_mask() in ", layer.class_name(),
                                    ", or drop the mask before: with_mask(x, {})\n");
-  std::fputs(warning.c_str(), stderr);
+  warn("keras", warning);
 }
 
 /// The results with the masks that the layer says they have.

@@ -1,7 +1,6 @@
 #include "stet/keras/model.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "stet/base/error.h"
 #include "stet/base/text.h"
@@ -14,6 +13,7 @@
 #include "stet/keras/output_kind.h"
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -199,7 +199,7 @@ Tensors weights_by_output(const Batch& batch, const std::vector<CompiledOutput>&
 
 /// On stderr; of a model that is compiled once, one warning.
 void tell_once(Training& training, const std::string& warning) {
-  if (!warning.empty() && !training.told_of_outputs.exchange(true)) std::fputs(warning.c_str(), stderr);
+  if (!warning.empty() && !training.told_of_outputs.exchange(true)) warn("keras", warning);
 }
 
 void check_labels(const Tensor& labels, const CompiledOutput& output, const char* needed_by, Where where) {

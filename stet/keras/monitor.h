@@ -1,7 +1,6 @@
 // What callbacks that look for the better of values have in common. Not a public header.
 #pragma once
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "stet/base/error.h"
 #include "stet/base/text.h"
 #include "stet/keras/callback.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 
@@ -38,7 +38,7 @@ class Monitor {
       const std::string warning =
           text("stet: ", callback_, ": there is no '", name_, "' to monitor; there is ", joined(known, ", "),
                name_.starts_with("val_") ? "; fit() without validation data has no val_… values" : "", "\n");
-      std::fputs(warning.c_str(), stderr);  // whole; std::cerr is not for several threads at once
+      warn("keras", warning);
     }
     return std::nullopt;
   }

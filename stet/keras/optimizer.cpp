@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "stet/keras/layer_state.h"
 #include "stet/keras/optimizer_state.h"
 #include "stet/ops/ops.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -31,7 +31,7 @@ std::string names_of(const std::vector<Variable>& variables) {
 }
 
 /// Says once for each Variable that it does not learn.
-void warn(CustomOptimizer::State& state, const std::vector<Variable>& unused, Where where) {
+void tell_unused(CustomOptimizer::State& state, const std::vector<Variable>& unused, Where where) {
   std::vector<std::string> names;
   {
     std::lock_guard lock(state.guard);
@@ -42,7 +42,7 @@ void warn(CustomOptimizer::State& state, const std::vector<Variable>& unused, Wh
   const std::string warning =
       text("stet: apply_gradients: there is no gradient for ", joined(names, ", "),
            ", on which the loss does not depend: left unchanged", at_line(where, ", at "), "\n");
-  std::fputs(warning.c_str(), stderr);  // whole; std::cerr is not for several threads at once
+  warn("keras", warning);
 }
 
 void check_options(const OptimizerOptions& options, const char* name, Where where) {
@@ -261,7 +261,7 @@ void Optimizer::apply_gradients(const std::vector<Tensor>& gradients, const std:
                    where,
                    variables.empty() ? "the weights of a layer are there after its first call"
                                      : "compute the loss from these variables, after the GradientTape was made"));
-  warn(optimizer.state(), unused, where);
+  tell_unused(optimizer.state(), unused, where);
   optimizer.apply(typed, used, where);
 }
 

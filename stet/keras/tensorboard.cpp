@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
 #include "stet/report/summary_writer.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -171,7 +171,7 @@ class TensorBoardBody : public CustomCallback {
       const SharedLayers shared(body);
       return files::to_text(to_config(model(), place));
     } catch (const UserError& error) {
-      std::fputs(text("stet: the graph of layers is left out: ", error.what(), "\n").c_str(), stderr);
+      warn("keras", text("stet: the graph of layers is left out: ", error.what(), "\n"));
       return std::nullopt;
     }
   }

@@ -136,7 +136,7 @@ class Findings {
     short_kernels();
     if (limits_) limits();
     std::stable_sort(out_.begin(), out_.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
-    lost_spans();
+    lost();
     version();
     return std::move(out_);
   }
@@ -289,10 +289,14 @@ class Findings {
     }
   }
 
-  void lost_spans() {
-    if (recorded_.lost_spans == 0) return;
-    add(0, text("The recording had no room for ", counted(static_cast<std::int64_t>(recorded_.lost_spans), "span"),
-                ", the oldest. Give it more room, or record less of the run."));
+  void lost() {
+    constexpr const char* advice = " Give it more room, or record less of the run.";
+    if (recorded_.lost_spans > 0)
+      add(0, text("The recording had no room for ", counted(static_cast<std::int64_t>(recorded_.lost_spans), "span"),
+                  ", the oldest.", advice));
+    if (recorded_.lost_text > 0)
+      add(0, text("The recording had no room for ", counted(static_cast<std::int64_t>(recorded_.lost_text), "text"),
+                  ", the latest: names, graphs, and what traces were made for.", advice));
   }
 
   void version() {

@@ -3,15 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
+#include <sstream>
 
 #include "stet/base/error.h"
+#include "stet/base/lock.h"
 #include "stet/base/text.h"
-#include "stet/core/retrace.h"
+#include "stet/files/file.h"
 #include "stet/report/chrome_trace.h"
 #include "stet/report/machine_limits.h"
 #include "stet/report/page.h"
@@ -19,6 +21,7 @@
 #include "stet/report/report_data.h"
 #include "stet/report/summary.h"
 #include "stet/report/summary_text.h"
+#include "stet/runtime/log.h"
 
 namespace stet {
 
@@ -31,7 +34,15 @@ std::string Profile::State::contents() const {
   head.began_at += begin - head.began;
   head.began = begin;
   head.ended.store(recording::now());
+  // What was lost before it began is none of its own.
+  if (head.lost_until.load() <= begin) head.lost.store(0);
   return bytes;
+}
+
+void Profile::State::require_owner(const char* call, Where where) const {
+  if (generation == fork_generation()) return;
+  throw UserError(error_text(text(call, ": this Profile was begun before fork(), and records the parent"), where,
+                             "make a Profile in the child: it records that one"));
 }
 
 Recorded Profile::State::recorded() const {
@@ -41,16 +52,11 @@ Recorded Profile::State::recorded() const {
 
 namespace {
 
-/// As ordinary files are written: all of it, or UserError.
-void write_file(const std::string& path, Where where, const std::function<void(std::ostream&)>& write) {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  if (file) write(file);
-  file.close();
-  if (!file)
-    throw UserError(error_text(
-        text("Profile::save: '", path, "' cannot be written", errno != 0 ? text(": ", std::strerror(errno)) : ""),
-        where, "name a file in a folder that exists and may be written to"));
+/// All of it, or UserError, and what stood there stays.
+void write_file(const std::string& path, const char* call, Where where, std::string_view bytes) {
+  files::Output file(path, call, where);
+  file.write(bytes);
+  file.commit();
 }
 
 }  // namespace
@@ -63,58 +69,60 @@ Profile::Profile(ProfileOptions options, Where where) : state_(std::make_unique<
                                "give the bytes that a recording may take: 64 MiB unless told"));
   State& state = *state_;
   state.path = std::move(options.path);
+  state.generation = fork_generation();
   state.number = recording::begin({state.path, static_cast<std::size_t>(options.max_bytes)}, where);
   state.begin = recording::now();
-  state.file_is_ours = !state.path.empty() && recording::file() == state.path;
+  state.file_is_ours = !state.path.empty() && recording::writes_to(state.path);
 }
 
 Profile::~Profile() {
   try {
     stop({});
   } catch (const std::exception& error) {
-    report(text("stet: ", error.what(), "\n"));
+    warn("profile", text("stet: ", error.what(), "\n"));
   }
 }
 
 void Profile::stop(Where where) {
   State& state = *state_;
-  if (state.number == 0) return;
+  if (state.number == 0 || state.generation != fork_generation()) return;
   if (!state.file_is_ours) state.ended = state.contents();
   recording::end(std::exchange(state.number, 0));
-  if (!state.path.empty() && !state.file_is_ours)
-    write_file(state.path, where, [&](std::ostream& out) { out << state.ended; });
+  if (!state.path.empty() && !state.file_is_ours) write_file(state.path, "Profile", where, state.ended);
 }
 
 std::string Profile::table() const {
+  state_->require_owner("Profile::table", {});
   const Recorded recorded = state_->recorded();
   return summary_text(recorded, summarize(recorded), machine_limits());
 }
 
 std::string Profile::json() const {
+  state_->require_owner("Profile::json", {});
   const Recorded recorded = state_->recorded();
   return files::to_text(report_data(recorded, summarize(recorded), machine_limits()));
 }
 
 void Profile::save(const std::string& path, Where where) const {
+  state_->require_owner("Profile::save", where);
+  if (recording::writes_to(path)) return;  // it is written as the program runs
   if (path.ends_with(".stet-profile")) {
-    if (state_->number == 0 && state_->file_is_ours) {
-      std::ifstream from(state_->path, std::ios::binary);
-      return write_file(path, where, [&](std::ostream& out) { out << from.rdbuf(); });
-    }
-    const std::string bytes = state_->number != 0 ? state_->contents() : state_->ended;
-    return write_file(path, where, [&](std::ostream& out) { out << bytes; });
+    if (state_->number != 0) return write_file(path, "Profile::save", where, state_->contents());
+    if (!state_->file_is_ours) return write_file(path, "Profile::save", where, state_->ended);
+    const files::Bytes bytes = files::Input(state_->path, "Profile::save", where).read_all();
+    return write_file(path, "Profile::save", where, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   const bool page = path.ends_with(".html"), trace = path.ends_with(".json");
   if (!page && !trace)
     throw UserError(error_text(text("Profile::save: '", path, "' has none of the endings that it knows"), where,
                                "a page ends in .html, a trace for Perfetto in .json, a recording in .stet-profile"));
   const Recorded recorded = state_->recorded();
-  write_file(path, where, [&](std::ostream& out) {
-    if (trace)
-      write_chrome_trace(out, recorded);
-    else
-      write_report_page(out, report_data(recorded, summarize(recorded), machine_limits()));
-  });
+  std::ostringstream out;
+  if (trace)
+    write_chrome_trace(out, recorded);
+  else
+    write_report_page(out, report_data(recorded, summarize(recorded), machine_limits()));
+  write_file(path, "Profile::save", where, out.view());
 }
 
 ProfileSpan::ProfileSpan(std::string_view name) {
@@ -145,9 +153,10 @@ struct WholeProcess {
     try {
       if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         throw UserError(text("a folder '", folder, "' cannot be made: ", std::strerror(errno)));
-      number = recording::begin({text(folder, "/", name, "-", getpid(), ".stet-profile")});
+      number =
+          recording::begin({.file = text(folder, "/", name, "-", getpid(), ".stet-profile"), .beside_others = true});
     } catch (const std::exception& error) {
-      report(text("stet: STET_PROFILE: ", error.what(), "\n"));
+      warn("profile", text("stet: STET_PROFILE: ", error.what(), "\n"));
     }
   }
 };

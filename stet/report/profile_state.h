@@ -15,11 +15,14 @@ struct Profile::State {
   bool file_is_ours = false;  // it is written as the program runs; otherwise when this ends
   std::uint64_t number = 0;   // of the recording; 0: it was ended
   std::uint64_t begin = 0;
-  std::string ended = {};  // what was recorded, where no file has it
+  std::uint64_t generation = 0;  // of the process that it was begun in
+  std::string ended = {};        // what was recorded, where no file has it
 
   /// What was recorded between its beginning and now: another Profile may have begun before.
   std::string contents() const;
   reporting::Recorded recorded() const;
+  /// UserError in a child of fork(): what is recorded is the parent's. `call`: what was asked for.
+  void require_owner(const char* call, Where where) const;
 };
 
 }  // namespace stet

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -27,6 +29,7 @@
 #include "stet/base/version.h"
 #include "stet/files/utf8.h"
 #include "stet/runtime/buffer.h"
+#include "stet/runtime/log.h"
 #include "stet/runtime/parallel.h"
 #include "stet/runtime/recording_format.h"
 
@@ -52,7 +55,13 @@ class Memory {
   }
   /// The file's own memory, so that what is written is there when the process is killed. Null where the disk is full.
   static std::shared_ptr<Memory> of_file(int file, std::size_t offset, std::size_t bytes) {
-    // Room now: what is written into a mapping that the disk has no room for ends the process.
+    // Room now: what is written into a mapping that the disk has no room for ends the process. So does the signal of a
+    // file that grows beyond what the process may write.
+    rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && offset + bytes > most.rlim_cur) {
+      errno = EFBIG;
+      return nullptr;
+    }
     int problem = 0;
     while ((problem = posix_fallocate(file, static_cast<off_t>(offset), static_cast<off_t>(bytes))) == EINTR) {
     }
@@ -99,6 +108,34 @@ std::string program_name() {
   return length > 0 ? last_part(std::string(path, static_cast<std::size_t>(length))) : "program";
 }
 
+/// A new file, whatever stood under the name: another program may be recording into that one, and would end if it were
+/// cut. A link stays, and what it leads to is written. -1, with errno, where there is none.
+int new_file(const std::string& path) {
+  constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC;
+  constexpr mode_t mode = 0644;
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0) return open(path.c_str(), flags, mode);
+  if (!S_ISREG(about.st_mode)) {
+    errno = S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+    return -1;
+  }
+  if (access(path.c_str(), W_OK) != 0) return -1;
+  const std::unique_ptr<char, void (*)(void*)> target(realpath(path.c_str(), nullptr), std::free);
+  if (target && unlink(target.get()) == 0) return open(target.get(), flags | O_EXCL, mode);
+  return open(path.c_str(), flags | O_TRUNC, mode);  // in a folder that may not be changed
+}
+
+/// "run.stet-profile", "run-2.stet-profile", … until there is no such file. Another process may look for one, too.
+int file_beside(std::string& path) {
+  const std::size_t dot = std::min(path.rfind('.'), path.size());
+  const std::string name = path.substr(0, dot), ending = path.substr(dot);
+  for (int number = 2;; ++number) {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file >= 0 || errno != EEXIST) return file;
+    path = text(name, "-", number, ending);
+  }
+}
+
 /// One recording. All but the writing of spans happens with the recorder's lock held.
 class Session {
  public:
@@ -106,18 +143,16 @@ class Session {
     most_chunks_ = std::max(fewest_chunks, (place.most_bytes - std::min(place.most_bytes, head_bytes)) / chunk_bytes);
     chunks_.reserve(most_chunks_);
     if (!path_.empty()) {
-      file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-      struct stat about;
-      if (file_ >= 0 && fstat(file_, &about) == 0 && !S_ISREG(about.st_mode)) {
-        close(std::exchange(file_, -1));
-        errno = EINVAL;
-      }
+      file_ = place.beside_others ? file_beside(path_) : new_file(path_);
       if (file_ < 0) fail(where);
     }
     memory_ = path_.empty() ? Memory::taken(head_bytes) : Memory::of_file(file_, 0, head_bytes);
     if (!memory_) {
       const int problem = errno;
-      if (file_ >= 0) close(std::exchange(file_, -1));
+      if (file_ >= 0) {
+        unlink(path_.c_str());
+        close(std::exchange(file_, -1));
+      }
       errno = problem;
       fail(where);
     }
@@ -139,6 +174,19 @@ class Session {
 
   Head& head() const { return memory_->at<Head>(0); }
   const std::string& path() const { return path_; }
+  bool writes_to(const std::string& path) const {
+    struct stat mine, other;
+    return file_ >= 0 && fstat(file_, &mine) == 0 && stat(path.c_str(), &other) == 0 && mine.st_dev == other.st_dev &&
+           mine.st_ino == other.st_ino;
+  }
+  /// What there is to say, once: the disk has become full.
+  std::string take_problem() { return std::exchange(problem_, {}); }
+
+  /// A span that there is no room for.
+  void lose(std::uint64_t end) {
+    head().lost.fetch_add(1, std::memory_order_relaxed);
+    lost_until(end);
+  }
 
   /// A chunk for spans instead of `full` (or none): one that a thread has left, a new one, or the oldest. Null: there
   /// is none.
@@ -163,8 +211,8 @@ class Session {
     left_.push_back(std::move(chunk));
   }
 
-  /// Whole or not at all: it takes its chunks first.
-  void add_text(TextHead::Kind kind, std::string_view bytes) {
+  /// Whole or not at all, which is false: it takes its chunks first.
+  bool add_text(TextHead::Kind kind, std::string_view bytes) {
     const TextHead head{kind, static_cast<std::uint32_t>(bytes.size())};
     std::size_t room = text_.empty() ? 0 : text_room() - head_of(text_.back()).used.load(std::memory_order_relaxed);
     std::vector<Chunk> more;
@@ -172,8 +220,7 @@ class Session {
       Chunk chunk = text_.size() + more.size() < most_chunks_ / 4 ? fresh() : nullptr;
       if (!chunk) {
         for (Chunk& unused : more) spare_.push_back(std::move(unused));
-        this->head().lost_text.fetch_add(1, std::memory_order_relaxed);
-        return;
+        return false;
       }
       more.push_back(std::move(chunk));
     }
@@ -194,16 +241,31 @@ class Session {
     };
     write({reinterpret_cast<const char*>(&head), sizeof head});
     write(bytes);
+    return true;
   }
 
-  std::string contents() const {
+  /// `more`: entries of text that stand behind the others there, and not in the recording.
+  std::string contents(std::string_view more) const {
     std::string out(memory_->data(), head_bytes);
+    auto add_chunk = [&](std::uint64_t number, Content content, std::string_view used) {
+      // By its fields: threads go on writing.
+      const std::size_t at = out.size();
+      const auto bytes = static_cast<std::uint32_t>(used.size());
+      out.append(sizeof(ChunkHead), '\0');
+      std::memcpy(out.data() + at + offsetof(ChunkHead, number), &number, sizeof number);
+      std::memcpy(out.data() + at + offsetof(ChunkHead, content), &content, sizeof content);
+      std::memcpy(out.data() + at + offsetof(ChunkHead, used), &bytes, sizeof bytes);
+      out += used;
+      out.append(text_room() - used.size(), '\0');
+    };
     for (const Chunk& chunk : chunks_) {
       const ChunkHead& head = head_of(chunk);
-      const std::size_t used = sizeof head + head.used.load(std::memory_order_acquire);
-      out.append(chunk->data(), used);
-      out.append(chunk_bytes - used, '\0');
+      const std::size_t used = head.used.load(std::memory_order_acquire);
+      add_chunk(head.number.load(std::memory_order_relaxed), head.content, {chunk->data() + sizeof(ChunkHead), used});
     }
+    std::uint64_t number = head().chunks.load(std::memory_order_relaxed);
+    for (; !more.empty(); more.remove_prefix(std::min(more.size(), text_room())))
+      add_chunk(++number, Content::text, more.substr(0, text_room()));
     return out;
   }
 
@@ -233,10 +295,15 @@ class Session {
     if (chunks_.size() >= most_chunks_) return nullptr;
     Chunk chunk = file_ >= 0 ? Memory::of_file(file_, head_bytes + chunks_.size() * chunk_bytes, chunk_bytes)
                              : Memory::taken(chunk_bytes);
-    if (chunk)
+    if (chunk) {
       chunks_.push_back(chunk);
-    else
-      most_chunks_ = std::max<std::size_t>(chunks_.size(), 1);  // the disk is full: not asked for at every turn
+      return chunk;
+    }
+    problem_ =
+        text(path_.empty() ? std::string("a recording finds no more memory")
+                           : text("the recording '", path_, "' finds no more room"),
+             ": ", std::strerror(errno), "\n  from here on the oldest spans make room for new ones, and are counted\n");
+    most_chunks_ = std::max<std::size_t>(chunks_.size(), 1);  // not asked for at every turn
     return chunk;
   }
 
@@ -249,11 +316,22 @@ class Session {
       if (!least || head.number.load(std::memory_order_relaxed) < head_of(least).number.load(std::memory_order_relaxed))
         least = chunk;
     }
-    if (least) this->head().lost.fetch_add(head_of(least).used.load() / sizeof(SpanRecord), std::memory_order_relaxed);
+    if (!least) return least;
+    const std::size_t count = head_of(least).used.load() / sizeof(SpanRecord);
+    this->head().lost.fetch_add(count, std::memory_order_relaxed);
+    const auto* records = &least->at<SpanRecord>(sizeof(ChunkHead));
+    for (std::size_t i = 0; i < count; ++i)
+      lost_until(records[i].begin + (records[i].type == SpanRecord::span ? records[i].duration : 0));
     return least;
   }
 
-  const std::string path_;
+  void lost_until(std::uint64_t end) {
+    std::atomic<std::uint64_t>& last = head().lost_until;
+    last.store(std::max(last.load(std::memory_order_relaxed), end), std::memory_order_relaxed);
+  }
+
+  std::string path_;
+  std::string problem_ = {};
   int file_ = -1;
   std::shared_ptr<Memory> memory_;  // of the head
   std::size_t most_chunks_ = 0;
@@ -268,7 +346,9 @@ struct Recorder {
   Lock guard;  // of what follows
   std::shared_ptr<Session> session;
   int users = 0;
-  std::vector<void (*)()> enders;
+  std::vector<AtEnd> enders;
+  std::uint32_t next_thread = 0;
+  std::deque<std::uint32_t> free_threads;  // numbers of threads that have ended, the longest ago first
   std::unordered_map<std::string, Name> names{{"(others)", 0}};
   std::vector<const std::string*> names_in_order{&names.begin()->first};
 };
@@ -279,7 +359,33 @@ Recorder& recorder() {
 /// Of the recording that runs: what a thread compares with the one that it wrote to last.
 constinit std::atomic<std::uint64_t> current{0};
 std::atomic<std::uint64_t> last_number{0};
-std::atomic<std::uint32_t> last_thread{0};
+
+/// The recorder's lock, and what there is to say when it is free again.
+class Locked {
+ public:
+  Locked() { recorder().guard.lock(); }
+  ~Locked() {
+    const std::shared_ptr<Session>& session = recorder().session;
+    const std::string problem = session ? session->take_problem() : std::string();
+    recorder().guard.unlock();
+    if (!problem.empty()) warn("profile", text("stet: ", problem));
+  }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+};
+
+/// Records have 16 bits for it. A number is given again when there is no other; what has it then never ran beside the
+/// thread that had it before.
+std::uint32_t take_thread_number() {
+  constexpr std::uint32_t most = 65536;
+  Recorder& all = recorder();
+  Locked lock;
+  if (all.next_thread < most) return all.next_thread++;
+  if (all.free_threads.empty()) return most - 1;
+  const std::uint32_t number = all.free_threads.front();
+  all.free_threads.pop_front();
+  return number;
+}
 
 /// What users name is in their encoding; a reader takes none but UTF-8.
 void make_utf8(files::Json& value) {
@@ -295,14 +401,21 @@ void make_utf8(files::Json& value) {
 void add_name(Session& session, Name number, std::string_view name) {
   std::string bytes(reinterpret_cast<const char*>(&number), sizeof number);
   bytes += files::as_utf8(name);
-  session.add_text(TextHead::name, bytes);
+  if (!session.add_text(TextHead::name, bytes)) session.head().lost_text.fetch_add(1, std::memory_order_relaxed);
 }
 
-void add_note(Session& session, files::Json::Object what) {
+std::string note_text(files::Json::Object what) {
   what.emplace_back("time", static_cast<std::int64_t>(now()));
   files::Json note(std::move(what));
   make_utf8(note);
-  session.add_text(TextHead::note, files::to_text(note));
+  return files::to_text(note);
+}
+void add_note(Session& session, files::Json::Object what) {
+  if (session.add_text(TextHead::note, note_text(what))) return;
+  // Where there is no room for graphs there may be some for the rest.
+  session.head().lost_text.fetch_add(1, std::memory_order_relaxed);
+  if (std::erase_if(what, [](const files::Json::Member& one) { return one.second.if_object() != nullptr; }) > 0)
+    session.add_text(TextHead::note, note_text(std::move(what)));
 }
 
 std::string thread_name(std::uint32_t number) {
@@ -321,13 +434,14 @@ struct ThreadPlace {
   SpanRecord* next = nullptr;
   std::uint32_t used = 0;
   std::uint64_t sampled = 0;  // when memory was
-  std::uint32_t number = last_thread.fetch_add(1, std::memory_order_relaxed);
+  std::uint32_t number = take_thread_number();
 
   ~ThreadPlace() {
-    if (!chunk) return;
     Recorder& all = recorder();
-    std::lock_guard lock(all.guard);
-    if (all.session && session == current.load(std::memory_order_relaxed)) all.session->leave(std::move(chunk));
+    Locked lock;
+    all.free_threads.push_back(number);
+    if (chunk && all.session && session == current.load(std::memory_order_relaxed))
+      all.session->leave(std::move(chunk));
   }
 
   /// Room for a record; null where there is none.
@@ -344,28 +458,24 @@ struct ThreadPlace {
  private:
   [[gnu::noinline]] SpanRecord* renew() {
     Recorder& all = recorder();
-    std::lock_guard lock(all.guard);
+    Locked lock;
     const std::uint64_t number_now = current.load(std::memory_order_relaxed);
     if (!all.session || number_now == 0) return nullptr;
     const bool is_first = session != number_now;
     if (is_first) chunk = nullptr;
     session = number_now;
     if (is_first)
-      add_note(
-          *all.session,
-          {{"note", "thread"}, {"thread", static_cast<std::int64_t>(number & 0xFFFF)}, {"name", thread_name(number)}});
-    Chunk taken = all.session->take(chunk);
-    chunk = std::move(taken);
-    if (!chunk) {
-      all.session->head().lost.fetch_add(1, std::memory_order_relaxed);
-      return nullptr;
-    }
-    used = static_cast<std::uint32_t>(head_of(chunk).used.load(std::memory_order_relaxed) / sizeof(SpanRecord));
-    if (used == spans_in_chunk) {  // left by a thread that had just filled it
-      chunk = all.session->take(chunk);
-      if (!chunk) return nullptr;
-      used = 0;
-    }
+      add_note(*all.session,
+               {{"note", "thread"}, {"thread", static_cast<std::int64_t>(number)}, {"name", thread_name(number)}});
+    do {  // again if a thread had just filled the one that it left
+      Chunk taken = all.session->take(chunk);
+      chunk = std::move(taken);
+      if (!chunk) {
+        all.session->lose(now());
+        return nullptr;
+      }
+      used = static_cast<std::uint32_t>(head_of(chunk).used.load(std::memory_order_relaxed) / sizeof(SpanRecord));
+    } while (used == spans_in_chunk);
     next = &chunk->at<SpanRecord>(sizeof(ChunkHead)) + used;
     return next;
   }
@@ -395,15 +505,17 @@ void write(SpanRecord record) noexcept {
   }
 }
 
-/// Without the lock: they add notes.
-void tell_enders() {
-  std::vector<void (*)()> enders;
+/// What there is to tell of the whole recording. Without the lock: those who are asked add notes of their own.
+Notes notes_at_end() {
+  std::vector<AtEnd> enders;
   {
-    std::lock_guard lock(recorder().guard);
-    if (!recorder().session) return;
+    Locked lock;
+    if (!recorder().session) return {};
     enders = recorder().enders;
   }
-  for (void (*told)() : enders) told();
+  Notes out;
+  for (AtEnd told : enders) told(out);
+  return out;
 }
 
 }  // namespace
@@ -419,7 +531,7 @@ std::uint64_t now() noexcept {
 Name name_of(std::string_view given) noexcept try {
   std::string name(given.substr(0, most_name_length));
   Recorder& all = recorder();
-  std::lock_guard lock(all.guard);
+  Locked lock;
   if (auto found = all.names.find(name); found != all.names.end()) return found->second;
   if (all.names.size() >= most_names) return 0;
   const auto number = static_cast<Name>(all.names.size());
@@ -457,7 +569,7 @@ void note(files::Json::Object what) noexcept {
   if (!on()) return;
   try {
     Recorder& all = recorder();
-    std::lock_guard lock(all.guard);
+    Locked lock;
     if (all.session) add_note(*all.session, std::move(what));
   } catch (const std::exception&) {
   }
@@ -467,7 +579,7 @@ std::uint64_t begin(const Place& place, Where where) {
   Recorder& all = recorder();
   static const int watched = pthread_atfork(nullptr, nullptr, in_child);
   static_cast<void>(watched);
-  std::lock_guard lock(all.guard);
+  Locked lock;
   if (!all.session) {
     auto fresh = std::make_shared<Session>(place, where);
     files::Json::List kinds;
@@ -490,16 +602,19 @@ std::uint64_t begin(const Place& place, Where where) {
 
 void end(std::uint64_t number) {
   if (number == 0 || number != current.load()) return;  // of a process that this one was forked from
-  bool is_last = false;
-  {
-    std::lock_guard lock(recorder().guard);
-    is_last = recorder().users == 1;
-  }
-  if (is_last) tell_enders();
-  std::shared_ptr<Session> ended;
   Recorder& all = recorder();
-  std::lock_guard lock(all.guard);
-  if (--all.users > 0 || !all.session) return;
+  {
+    Locked lock;
+    if (all.users > 1) {
+      --all.users;
+      return;
+    }
+  }
+  Notes last = notes_at_end();
+  std::shared_ptr<Session> ended;  // its memory goes when the lock is free
+  Locked lock;
+  if (--all.users > 0 || !all.session) return;  // somebody has joined meanwhile
+  for (files::Json::Object& note : last) add_note(*all.session, std::move(note));
   active.store(false);
   current.store(0);
   all.session->head().ended.store(now());
@@ -508,18 +623,24 @@ void end(std::uint64_t number) {
 }
 
 std::string contents() {
-  tell_enders();
-  std::lock_guard lock(recorder().guard);
-  return recorder().session ? recorder().session->contents() : std::string();
+  std::string more;
+  for (files::Json::Object& note : notes_at_end()) {
+    const std::string words = note_text(std::move(note));
+    const TextHead head{TextHead::note, static_cast<std::uint32_t>(words.size())};
+    more.append(reinterpret_cast<const char*>(&head), sizeof head);
+    more += words;
+  }
+  Locked lock;
+  return recorder().session ? recorder().session->contents(more) : std::string();
 }
 
-std::string file() {
-  std::lock_guard lock(recorder().guard);
-  return recorder().session ? recorder().session->path() : std::string();
+bool writes_to(const std::string& path) {
+  Locked lock;
+  return recorder().session && recorder().session->writes_to(path);
 }
 
-void at_end(void (*told)()) {
-  std::lock_guard lock(recorder().guard);
+void at_end(AtEnd told) {
+  Locked lock;
   recorder().enders.push_back(told);
 }
 

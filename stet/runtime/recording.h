@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "stet/base/export.h"
 #include "stet/base/where.h"
@@ -91,6 +92,7 @@ class Span {
 struct Place {
   std::string file = {};  // empty: memory
   std::size_t most_bytes = std::size_t{64} << 20;
+  bool beside_others = false;  // a file that is there stays, and this one gets a number in its name
 };
 
 /// Begins to record, or joins the recording that runs, whose place stays. A number for end(). UserError if the file
@@ -100,10 +102,13 @@ STET_API std::uint64_t begin(const Place& place, Where where = {});
 STET_API void end(std::uint64_t number);
 /// What is recorded now, in the form of a file; empty if nobody records.
 STET_API std::string contents();
-/// The file that is being written; empty where the recording is in memory, or there is none.
-STET_API std::string file();
-/// Has `told` called whenever contents are made and before a recording ends: for notes about the whole of it.
-void at_end(void (*told)());
+/// Whether that is the file that is being written, by whatever path.
+STET_API bool writes_to(const std::string& path);
+using Notes = std::vector<files::Json::Object>;
+/// Adds notes about the whole of a recording, up to now. It may tell others on its own.
+using AtEnd = void (*)(Notes& notes);
+/// Has `told` called whenever contents are made, which have its notes as they are then, and before a recording ends.
+void at_end(AtEnd told);
 /// A number that is another one for each recording; 0 where there is none.
 std::uint64_t session();
 

@@ -28,6 +28,7 @@ struct Head {
   std::atomic<std::uint64_t> lost;       // spans and counters that there was no room for
   std::atomic<std::uint64_t> lost_text;  // names and notes likewise
   std::atomic<std::uint64_t> chunks;     // that were begun
+  std::atomic<std::uint64_t> lost_until;  // of the steady clock: none of those that are lost ended later
 };
 static_assert(sizeof(Head) <= head_bytes);
 

@@ -108,7 +108,8 @@ TEST(Recorded, HasWhatWasTold) {
   EXPECT_EQ(recorded.threads.size(), 1u);
   EXPECT_FALSE(recorded.program.empty());
   EXPECT_GT(recorded.thread_count, 0);
-  EXPECT_EQ(string_in(recorded.notes.back(), "text"), "hello");
+  EXPECT_TRUE(std::any_of(recorded.notes.begin(), recorded.notes.end(),
+                          [](const files::Json& note) { return string_in(note, "text") == "hello"; }));
   EXPECT_TRUE(is_being_written(recorded));
 }
 

@@ -63,8 +63,10 @@ class HandMade {
     text_ += body;
   }
 
-  std::string bytes() const {
+  /// `chunk_bytes`: other versions may have chunks of another size.
+  std::string bytes(std::size_t chunk_bytes = recording::chunk_bytes) const {
     std::string out = bytes_;
+    files::poke(out, offsetof(recording::Head, chunk_bytes), static_cast<std::uint32_t>(chunk_bytes));
     std::uint64_t number = 0;
     auto chunks = [&](std::string_view all, recording::Content content, std::size_t room) {
       for (; !all.empty(); all.remove_prefix(std::min(room, all.size()))) {
@@ -76,11 +78,12 @@ class HandMade {
         } head{++number, content, static_cast<std::uint32_t>(part.size())};
         out.append(reinterpret_cast<const char*>(&head), sizeof head);
         out += part;
-        out.append(recording::chunk_bytes - sizeof head - part.size(), '\0');
+        out.append(chunk_bytes - sizeof head - part.size(), '\0');
       }
     };
-    chunks(text_, recording::Content::text, recording::chunk_bytes - sizeof(recording::ChunkHead));
-    chunks(spans_, recording::Content::spans, recording::spans_in_chunk * sizeof(recording::SpanRecord));
+    const std::size_t room = chunk_bytes - sizeof(recording::ChunkHead);
+    chunks(text_, recording::Content::text, room);
+    chunks(spans_, recording::Content::spans, room - room % sizeof(recording::SpanRecord));
     return out;
   }
   Recorded read() const { return parse_recording(bytes(), "made"); }
