@@ -5,7 +5,7 @@ BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := build
-.PHONY: help deps build test test-full run bench bench-peers docs oracle format install test-asan test-tsan ci configure
+.PHONY: help deps build test test-full run bench bench-peers docs reports oracle format install test-asan test-tsan ci configure
 
 help:  ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -53,6 +53,12 @@ bench-peers: configure  ## Time stet beside TensorFlow, JAX and PyTorch, and wri
 
 docs: build  ## Make the parts of docs/ that are made by commands
 	@cmake --build --preset $(PRESET) --target docs
+
+# As a first run has it: with no code of earlier ones. Files are named from this folder.
+reports: configure  ## Run examples/find_the_retrace for the pages of docs/reports
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target example_find_the_retrace
+	@mkdir -p docs/reports
+	@STET_CACHE_DIR= $(BUILD)/examples/find_the_retrace docs/reports
 
 oracle: build  ## Write anew the NumPy values that op tests compare with (after adding a row)
 	@sh cmake/install-packages.sh cmake/packages-oracle.txt

@@ -144,6 +144,7 @@ if(NOT STET_SANITIZE)
   add_test(NAME docs_names COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/names.sh ${PROJECT_SOURCE_DIR}
            ${PROJECT_BINARY_DIR}/generated)
   add_test(NAME docs_links COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/links.sh ${PROJECT_SOURCE_DIR})
+  add_test(NAME docs_reports COMMAND sh ${PROJECT_SOURCE_DIR}/tests/docs/reports.sh ${PROJECT_SOURCE_DIR})
   # Which runs of peers count, and what becomes of them in docs/benchmarks.md.
   add_test(NAME bench_peers COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/bench/peers_test.py)
   # The page of a report, in a browser where there is one.

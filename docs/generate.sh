@@ -15,12 +15,12 @@ if [ -z "$check" ]; then
   # The example of docs/one_op.md, as a stranger would add it.
   line=$(sed -n 's/^+\(STET_UNARY(.*\)$/\1/p' "$root/docs/one_op.md")
   mkdir "$work/tree"
-  (cd "$root" && tar cf - CMakeLists.txt CMakePresets.json cmake stet docs/generate.sh) | (cd "$work/tree" && tar xf -)
+  (cd "$root" && tar cf - CMakeLists.txt CMakePresets.json cmake stet bench docs/generate.sh) | (cd "$work/tree" && tar xf -)
   awk -v line="$line" '{ print } /^STET_UNARY\(  relu,/ { print line }' "$root/stet/ops/elementwise.def" \
     > "$work/tree/stet/ops/elementwise.def"
   CCACHE_BASEDIR="$work"
   export CCACHE_BASEDIR
-  cmake -S "$work/tree" --preset release -B "$work/build" -DSTET_TESTS=OFF -DSTET_EXAMPLES=OFF > "$work/log" 2>&1
+  cmake -S "$work/tree" --preset release -B "$work/build" -DSTET_TESTS=OFF -DSTET_EXAMPLES=OFF > "$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
   cmake --build "$work/build" --target stet_command >> "$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
 fi
 
@@ -66,5 +66,16 @@ render() {
 }
 stale=0
 for page in one_op.md ops.md names.md command.md; do render "$root/docs/$page"; done
+# Reports keep what was measured when they were made (make reports), in the page as it is now.
+for report in "$root"/docs/reports/*.html; do
+  name=$(basename "$report")
+  sed -n 's/^<script id="data" type="application\/json">\(.*\)<\/script>$/\1/p' "$report" | "$build/stet_make_page" > "$work/$name"
+  if [ -z "$check" ]; then
+    cp "$work/$name" "$report"
+  elif ! cmp -s "$report" "$work/$name"; then
+    echo "docs/reports/$name is not the page that reports are now: make docs"
+    stale=1
+  fi
+done
 python3 "$root/docs/keras_names.py" "$root" "$build/generated" $check || stale=1
 exit $stale

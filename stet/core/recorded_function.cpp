@@ -21,7 +21,7 @@ namespace {
 using files::Json;
 
 constexpr std::size_t most_nodes = 5000;  // of a graph that is told
-constexpr int most_graphs = 8;            // of one function that are told
+constexpr int most_graphs = 4;            // of one function that are told
 constexpr int lines_around = 2;
 constexpr std::int64_t most_source = 200;  // characters of a line that are told
 
@@ -148,6 +148,18 @@ Json passes_told(const CompileReport& report) {
   return out;
 }
 
+const char* words_of(OnLimit on_limit) {
+  switch (on_limit) {
+    case OnLimit::eager:
+      return "eager";
+    case OnLimit::error:
+      return "error";
+    case OnLimit::evict:
+      break;
+  }
+  return "evict";
+}
+
 Json::Object calls_told(const Entry& trace) {
   return {{"note", "trace_calls"},
           {"id", static_cast<std::int64_t>(trace.story.id)},
@@ -170,6 +182,9 @@ void tell_trace(Entry& trace) {
                    {"file", file_of(made)},
                    {"line", line_of(made)},
                    {"number", story.number},
+                   {"nearest", story.nearest},
+                   {"max_traces", story.most},
+                   {"on_limit", story.at_most},
                    {"begin", static_cast<std::int64_t>(story.begun)},
                    {"seconds", trace.trace_milliseconds / 1e3},
                    {"compile_seconds", trace.compile_milliseconds / 1e3},
@@ -195,9 +210,17 @@ std::uint64_t next_trace_id() {
   return ++last;
 }
 
-void record_trace(Entry& trace, int number, const RetraceCause* cause) {
+void record_trace(Entry& trace, int number, const RetraceCause* cause, const FunctionOptions& options) {
+  int nearest = 0;
+  if (cause && cause->nearest) {
+    std::lock_guard lock(cause->nearest->story.guard);
+    nearest = cause->nearest->story.number;
+  }
   std::lock_guard lock(trace.story.guard);
   trace.story.number = number;
+  trace.story.nearest = nearest;
+  trace.story.most = options.max_traces;
+  trace.story.at_most = words_of(options.on_limit);
   if (cause) {
     trace.story.cause = joined(cause->reasons(), "\n");
     trace.story.fixes = cause->fixes;

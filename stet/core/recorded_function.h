@@ -12,6 +12,7 @@
 namespace stet {
 
 struct Entry;
+struct FunctionOptions;
 struct RetraceCause;
 
 /// How a trace came about. It is kept with every trace, for a recording that begins later.
@@ -22,17 +23,20 @@ struct TraceStory {
   std::string arguments = {};  // of the call: "f32[32,57], 0.5"
   CompileReport compiled = {};
 
-  Lock guard = {};         // of what follows
-  int number = 0;          // of its function's; 0: it is in the making
-  std::string cause = {};  // lines; empty for the first
+  Lock guard = {};           // of what follows
+  int number = 0;            // of its function's; 0: it is in the making
+  int nearest = 0;           // the number of the trace that the cause compares it with; 0: none
+  int most = 0;              // traces that the function keeps
+  const char* at_most = "";  // what it does with a call that would need one more
+  std::string cause = {};    // lines; empty for the first
   std::vector<std::string> fixes = {};
   std::uint64_t recording = 0;  // that knows of it
 };
 
 /// Numbers that are never used again.
 std::uint64_t next_trace_id();
-/// The trace is kept, as number `number` of its function. `cause`: null for the first.
-void record_trace(Entry& trace, int number, const RetraceCause* cause);
+/// The trace is kept, as number `number` of its function, which has these options. `cause`: null for the first.
+void record_trace(Entry& trace, int number, const RetraceCause* cause, const FunctionOptions& options);
 /// It serves no more calls: others took its place.
 void record_eviction(const Entry& trace);
 void record_trace_end(Entry& trace);

@@ -219,7 +219,7 @@ void TraceCache::tell(const MissedCall& call, const Snapshot& before, Entry& mad
                       bool returns) {
   if (where_.known()) note_unrolled(name_, made.graph);  // what came from a file has no host code here
   if (before.trace == 1) {
-    record_trace(made, 1, nullptr);
+    record_trace(made, 1, nullptr, options_);
     if (log_wants(LogLevel::info, "trace"))
       report(text("stet: traced '", name_, "' for (", joined(made.types, ", "), ") in ",
                   milliseconds_text(made.trace_milliseconds), " ms, compiled in ",
@@ -227,7 +227,7 @@ void TraceCache::tell(const MissedCall& call, const Snapshot& before, Entry& mad
     return note_function_traced(name_, where_);
   }
   RetraceCause cause = cause_of(call, before.entries, before.records, before.trace);
-  record_trace(made, before.trace, &cause);
+  record_trace(made, before.trace, &cause, options_);
   std::uint64_t met = 0;
   {
     std::lock_guard lock(guard_);

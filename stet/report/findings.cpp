@@ -15,6 +15,21 @@
 namespace stet::reporting {
 namespace {
 
+/// "asked for it at src/train.cpp:12" -> "… at train.cpp:12": which folder it is in the function's card says.
+std::string with_short_places(std::string_view line) {
+  std::string out;
+  while (!line.empty()) {
+    const std::size_t length = std::min(line.find(' '), line.size() - 1) + 1;
+    std::string_view word = line.substr(0, length);
+    line.remove_prefix(length);
+    const std::size_t colon = word.rfind(':'), folder = word.substr(0, colon).rfind('/');
+    const bool is_place = colon != std::string_view::npos && colon + 1 < word.size() &&
+                          std::isdigit(static_cast<unsigned char>(word[colon + 1]));
+    out += is_place && folder != std::string_view::npos ? word.substr(folder + 1) : word;
+  }
+  return out;
+}
+
 /// The line that says why, without the room that labels have.
 std::string reason_line(std::string_view cause) {
   std::string out;
@@ -26,7 +41,7 @@ std::string reason_line(std::string_view cause) {
       if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
     while (!out.empty() && out.back() == ' ') out.pop_back();
   }
-  return out;
+  return with_short_places(out);
 }
 
 /// The same for causes that differ in numbers only: a size that changes with every call.
@@ -48,10 +63,12 @@ std::string with_call_place(std::string line, const files::Json& note) {
   return text(line, ", called at ", place);
 }
 
-std::string first_fix(const files::Json& note) {
+/// The one to try first, then the others.
+std::vector<std::string> fixes_of(const files::Json& note) {
+  std::vector<std::string> out;
   for (const files::Json& fix : list_in(note, "fixes"))
-    if (fix.if_string() && !fix.if_string()->empty()) return *fix.if_string();
-  return {};
+    if (fix.if_string() && !fix.if_string()->empty()) out.push_back(with_short_places(*fix.if_string()));
+  return out;
 }
 
 double part(double seconds, const Summary& summary) {
@@ -154,6 +171,7 @@ class Findings {
       if (!reason.cause.empty()) words += text(": ", reason.cause);
       words = sentence_end(words);
       if (!reason.fix.empty()) words += text(" Fix: ", sentence_end(reason.fix));
+      for (const std::string& other : reason.other_fixes) words += text(" Or ", sentence_end(other));
       add(part(reason.seconds, summary_), words, reason.function->name);
     }
   }
@@ -325,7 +343,10 @@ std::vector<RetraceReason> retrace_reasons(const Summary& summary) {
       reason.function = &function;
       reason.last = &trace;
       reason.cause = line.empty() ? line : with_call_place(line, *trace.note);
-      if (std::string fix = first_fix(*trace.note); !fix.empty()) reason.fix = std::move(fix);
+      if (std::vector<std::string> fixes = fixes_of(*trace.note); !fixes.empty()) {
+        reason.fix = fixes.front();
+        reason.other_fixes.assign(fixes.begin() + 1, fixes.end());
+      }
       ++reason.count;
       reason.seconds += trace.seconds;
     }

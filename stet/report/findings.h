@@ -27,6 +27,7 @@ struct RetraceReason {
   const TraceSummary* last = nullptr;  // of those that it made
   std::string cause;                   // of that, on one line, with its place
   std::string fix;                     // the one to try first; may be empty
+  std::vector<std::string> other_fixes;
   int count = 0;
   double seconds = 0;
 };

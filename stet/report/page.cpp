@@ -30,11 +30,16 @@ void write_inside_string(std::ostream& out, std::string_view text) {
   }
 }
 
-// Between strings: there the only capitals are those of numbers that are not finite.
+// Between strings: there the only capitals are those of numbers that are not finite, and blanks say nothing.
 void write_outside_strings(std::ostream& out, std::string_view text) {
   while (!text.empty()) {
-    const std::size_t at = text.find_first_of("NI");
+    const std::size_t at = text.find_first_of(" NI");
     if (at == std::string_view::npos) break;
+    if (text[at] == ' ') {
+      out << text.substr(0, at);
+      text.remove_prefix(at + 1);
+      continue;
+    }
     const bool negative = at > 0 && text[at - 1] == '-';
     out << text.substr(0, negative ? at - 1 : at) << "null";
     text.remove_prefix(at + (text[at] == 'N' ? std::string_view("NaN") : std::string_view("Infinity")).size());

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -50,7 +52,11 @@ std::string readable(std::string_view bytes) {
 /// The stream of text: names and notes.
 class TextReader {
  public:
-  explicit TextReader(Recorded& recorded) : recorded_(recorded) {}
+  explicit TextReader(Recorded& recorded) : recorded_(recorded) {
+    std::error_code nowhere;
+    here_ = std::filesystem::current_path(nowhere).string() + "/";
+    if (nowhere || here_ == "//" || here_.find_first_of("\"\\") != std::string::npos) here_.clear();
+  }
 
   void read(std::string_view stream) {
     bool lost_place = false;
@@ -115,14 +121,31 @@ class TextReader {
   bool parsed(std::string_view body) {
     static const files::Reading reading{"recording", "", {}};
     try {
-      recorded_.notes.push_back(files::parse_json(body, reading));
+      recorded_.notes.push_back(files::parse_json(named_from_here(body), reading));
       return true;
     } catch (const UserError&) {
       return false;
     }
   }
 
+  /// Files of the folder that this process is in are called what they are called from there, wherever a note speaks of
+  /// them: that is shorter, and a page that is given away does not tell where its maker keeps things.
+  std::string named_from_here(std::string_view body) const {
+    std::string out;
+    while (!here_.empty()) {
+      const std::size_t at = body.find(here_);
+      if (at == std::string_view::npos) break;
+      const bool begins = at == 0 || !(std::isalnum(static_cast<unsigned char>(body[at - 1])) ||
+                                       std::string_view("_-./").find(body[at - 1]) != std::string_view::npos);
+      out += body.substr(0, begins ? at : at + here_.size());
+      body.remove_prefix(at + here_.size());
+    }
+    out += body;
+    return out;
+  }
+
   Recorded& recorded_;
+  std::string here_;  // with a '/' at its end; empty where there is nothing to leave out
   std::vector<std::uint32_t> places_;
   std::uint32_t unknown_place_ = no_name;
   std::size_t repairs_left_ = 0;  // bytes of notes

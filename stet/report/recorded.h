@@ -55,7 +55,8 @@ struct Recorded {
   /// By (thread, begin, -duration). What begins inside of another span of its thread ends inside of it.
   std::vector<RecordedSpan> spans;
   std::vector<RecordedCounter> counters;  // by (name, time)
-  std::vector<files::Json> notes;         // objects, in the order in which they were told
+  /// Objects, in the order in which they were told. Files of this process's folder are named from there.
+  std::vector<files::Json> notes;
 
   std::optional<recording::Kind> kind_of(const RecordedSpan& span) const { return meanings[span.kind]; }
   double seconds() const { return static_cast<double>(length) * 1e-9; }

@@ -25,7 +25,7 @@ Json known(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 /// 0 is what nobody knows.
 Json amount(double value) { return value > 0 ? known(value) : Json(); }
 Json text_or_null(const std::string& value) { return value.empty() ? Json() : Json(value); }
-Json line_or_null(int line) { return line > 0 ? Json(line) : Json(); }
+Json counted_from_one(int number) { return number > 0 ? Json(number) : Json(); }
 
 Json texts(const std::vector<std::string>& from) { return Json::List(from.begin(), from.end()); }
 /// Of a list in a file: its strings.
@@ -96,7 +96,7 @@ Json graph_of(const Json& note, std::string_view name) {
                                  {"scope", string_in(node, "scope")},
                                  {"in", std::move(operands)},
                                  {"file", text_or_null(string_in(node, "file"))},
-                                 {"line", line_or_null(small_integer_in(node, "line"))},
+                                 {"line", counted_from_one(small_integer_in(node, "line"))},
                                  {"made_of", texts_in(node, "made_of")}});
   }
   return Json::Object{{"nodes", std::move(nodes)}};
@@ -115,7 +115,7 @@ class Writer {
                      {"findings", findings()},
                      {"shares", shares()},
                      {"kinds", texts(recorded_.kinds)},
-                     {"names", texts(recorded_.names)},
+                     {"names", names()},
                      {"threads", texts(recorded_.threads)},
                      {"spans", spans()},
                      {"counters", counters()},
@@ -134,7 +134,7 @@ class Writer {
                         {"stet", text_or_null(recorded_.stet)},
                         {"began", text_or_null(iso_text(recorded_.began_at))},
                         {"cpu", text_or_null(recorded_.cpu)},
-                        {"threads", line_or_null(recorded_.thread_count)},
+                        {"threads", counted_from_one(recorded_.thread_count)},
                         {"seconds", recorded_.seconds()},
                         {"complete", recorded_.complete},
                         {"lost_spans", static_cast<std::int64_t>(recorded_.lost_spans & INT64_MAX)}};
@@ -162,6 +162,20 @@ class Writer {
     return out;
   }
 
+  /// Those that spans have: others are of what happened before, or say what `kernels` and `counters` say.
+  Json names() {
+    std::vector<bool> used(recorded_.names.size());
+    for (const RecordedSpan& span : recorded_.spans) used[span.name] = true;
+    Json::List out;
+    places_of_names_.resize(used.size());
+    for (std::size_t name = 0; name < used.size(); ++name) {
+      if (!used[name]) continue;
+      places_of_names_[name] = static_cast<std::uint32_t>(out.size());
+      out.emplace_back(recorded_.names[name]);
+    }
+    return out;
+  }
+
   Json spans() {
     const std::size_t count = recorded_.spans.size();
     Base64Array<std::uint16_t> thread(count);
@@ -171,7 +185,7 @@ class Writer {
     for (const RecordedSpan& span : recorded_.spans) {
       thread.add(span.thread);
       kind.add(span.kind);
-      name.add(span.name);
+      name.add(places_of_names_[span.name]);
       begin.add(static_cast<double>(span.begin) * in_seconds);
       duration.add(static_cast<double>(span.duration) * in_seconds);
       bytes.add(span.bytes);
@@ -212,7 +226,7 @@ class Writer {
   void add_place(Json::Object& to, const char* file_member, const char* line_member, const std::string& file,
                  int line) {
     to.emplace_back(file_member, text_or_null(file));
-    to.emplace_back(line_member, line_or_null(line));
+    to.emplace_back(line_member, counted_from_one(line));
     std::string key = line > 0 ? text(file, ":", line) : file;
     if (lines_.find(key)) return;
     if (std::optional<SourceLines> lines = sources_.around(file, line))
@@ -229,6 +243,8 @@ class Writer {
       one.emplace_back("trace_seconds", function.trace_seconds);
       one.emplace_back("lost_seconds", function.lost_seconds);
       one.emplace_back("retraces", function.retraces);
+      one.emplace_back("max_traces", counted_from_one(function.max_traces));
+      one.emplace_back("on_limit", text_or_null(function.on_limit));
       Json::List traces;
       const TraceSummary* before = nullptr;
       for (const TraceSummary& trace : function.traces) {
@@ -250,7 +266,10 @@ class Writer {
                      {"compile_seconds", trace.compiling},
                      {"calls", trace.calls},
                      {"evicted", trace.evicted},
-                     {"arguments", string_in(note, "arguments")}};
+                     {"bytes", number_or_null(note, "bytes")},
+                     {"arguments", string_in(note, "arguments")},
+                     {"called_with", text_or_null(string_in(note, "called_with"))},
+                     {"nearest", counted_from_one(small_integer_in(note, "nearest"))}};
     add_place(out, "call_file", "call_line", string_in(note, "call_file"), small_integer_in(note, "call_line"));
     Json::List facts;
     for (const Json& fact : list_in(note, "facts")) {
@@ -367,7 +386,8 @@ class Writer {
   const Summary& summary_;
   const std::optional<MachineLimits>& limits_;
   Sources sources_;
-  Json lines_ = Json::Object();  // by place
+  Json lines_ = Json::Object();                 // by place
+  std::vector<std::uint32_t> places_of_names_;  // by number of Recorded::names, of those that spans have
 };
 
 }  // namespace

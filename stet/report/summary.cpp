@@ -101,6 +101,10 @@ class Notes {
       function.file = string_in(note, "file");
       function.line = small_integer_in(note, "line");
     }
+    if (const int most = small_integer_in(note, "max_traces"); most > 0) {
+      function.max_traces = most;
+      function.on_limit = string_in(note, "on_limit");
+    }
     function.traces.push_back(trace);
   }
 

@@ -33,6 +33,8 @@ struct FunctionSummary {
   double trace_seconds = 0;              // to trace and compile, in the recording
   double lost_seconds = 0;               // of it, by all traces of a function but its first
   int retraces = 0;                      // in the recording
+  int max_traces = 0;                    // that it keeps; 0: not known
+  std::string on_limit;                  // what it does with a call that needs one more: "evict", "eager", "error"
   std::vector<TraceSummary> traces;      // by begin
   std::vector<std::string> warnings;
 

@@ -127,6 +127,32 @@ TEST(Verdict, OfARunThatRetraces) {
             "called at train.cpp:57. Fix: cast(x, f32) before the call.");
 }
 
+TEST(Findings, NamesFilesShortlyAndEveryFix) {
+  HandMade made(10 * s);
+  trace(made, 1, 1);
+  made.note({{"note", "trace"},
+             {"id", 100'000},
+             {"function", "train_step(x, y)"},
+             {"number", 2},
+             {"begin", static_cast<std::int64_t>(HandMade::began + 2 * s)},
+             {"seconds", 0.5},
+             {"compile_seconds", 0.5},
+             {"call_file", "/home/me/train.cpp"},
+             {"call_line", 57},
+             {"cause", "size s0 == 5 does not hold any more; host code asked for it at /home/me/src/mean.cpp:12"},
+             {"fixes", Json::List{"pad axis 1 of x to 7 (2 traces -> 1)",
+                                  "perhaps keep the size a Dim at src/mean.cpp:12, where 1/2 and a/b: stay"}}});
+  made.span(Kind::step, "matmul", 0, 9 * s);
+  const std::string cause =
+      "size s0 == 5 does not hold any more; host code asked for it at mean.cpp:12, called at train.cpp:57.";
+  EXPECT_EQ(verdict(made)[0], text("2 traces of 1 function, 1 retrace: 1.0 s = 10 % of the run; the top cause: ", cause,
+                                   " The fix saves about 1.0 s."));
+  EXPECT_EQ(findings(made)[0].text,
+            text("'train_step(x, y)' was traced again, which took 1.0 s = 10 % of the run: ", cause,
+                 " Fix: pad axis 1 of x to 7 (2 traces -> 1). Or perhaps keep the size a Dim at mean.cpp:12, where 1/2 "
+                 "and a/b: stay."));
+}
+
 TEST(Verdict, PromisesNoMoreThanTheFixDoes) {
   auto first = [](const std::string& cause, const std::string& fix) {
     HandMade made(10 * s);

@@ -96,7 +96,7 @@ TEST(ReportPage, NumbersThatAreNotFiniteAreNull) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const Json data(
       Json::List{nan, infinity, -infinity, -1.5, "NaN", Json::Object{{"Infinity", -infinity}}, 3, -3, true, nullptr});
-  EXPECT_EQ(data_in(page_of(data)), "[null, null, null, -1.5, \"NaN\", {\"Infinity\": null}, 3, -3, true, null]");
+  EXPECT_EQ(data_in(page_of(data)), "[null,null,null,-1.5,\"NaN\",{\"Infinity\":null},3,-3,true,null]");
   EXPECT_EQ(data_in(page_of(Json(nan))), "null");
   EXPECT_EQ(data_in(page_of(Json(-infinity))), "null");
 }

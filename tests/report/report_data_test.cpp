@@ -117,6 +117,7 @@ TEST(ReportData, SpansAreArrays) {
   std::vector<std::string> names;
   for (std::uint32_t name : numbers_at<std::uint32_t>(spans, "name")) names.push_back(text_at(data, "names", name));
   EXPECT_EQ(names, (std::vector<std::string>{"f", "add", "add"}));
+  EXPECT_EQ(at(data, "names").if_list()->size(), 2u);  // those of counters are told with them
   ASSERT_EQ(at(data, "counters").if_list()->size(), 2u);
   const bool memory_first = text_at(data, "counters", 0, "name") == "memory of tensors";
   const Json &memory = at(data, "counters", memory_first ? 0 : 1), &hits = at(data, "counters", memory_first ? 1 : 0);
@@ -147,7 +148,11 @@ Json::Object full_trace(int number) {
           {"begin", static_cast<std::int64_t>(HandMade::began + 1 * s)},
           {"seconds", 0.25},
           {"compile_seconds", 0.5},
+          {"nearest", number - 1},
+          {"max_traces", 64},
+          {"on_limit", "evict"},
           {"arguments", "x: f32[b,5]"},
+          {"called_with", "f32[3,5]"},
           {"call_file", "/src/train.cpp"},
           {"call_line", 57},
           {"facts", Json::List{place("s0 == 5", 12), place("s1 == 7", 20)}},
@@ -186,11 +191,14 @@ TEST(ReportData, FunctionsHaveTheirTraces) {
   EXPECT_EQ(at(function, "retraces"), Json(1));
   EXPECT_EQ(at(function, "trace_seconds"), Json(1.5));
   EXPECT_EQ(at(function, "lost_seconds"), Json(0.75));
+  EXPECT_EQ(at(function, "max_traces"), Json(64));
+  EXPECT_EQ(text_at(function, "on_limit"), "evict");
+  EXPECT_TRUE(at(function, "traces", 0, "nearest").is_null());
   Json second = at(function, "traces", 1);
   EXPECT_EQ(
       files::to_text(second),
       R"({"number": 2, "begin": 1.0, "seconds": 0.75, "compile_seconds": 0.5, "calls": 7, "evicted": false, )"
-      R"("arguments": "x: f32[b,5]", "call_file": "/src/train.cpp", "call_line": 57, )"
+      R"("bytes": 1000, "arguments": "x: f32[b,5]", "called_with": "f32[3,5]", "nearest": 1, "call_file": "/src/train.cpp", "call_line": 57, )"
       R"("facts": [{"text": "s0 == 5", "pin": true, "file": "/src/train.cpp", "line": 12, "asked_by": "host code"}, )"
       R"({"text": "s1 == 7", "pin": true, "file": "/src/train.cpp", "line": 20, "asked_by": "host code"}], )"
       R"("cause": "size s0 == 5 does not hold any more; host code asked for it at train.cpp:12", )"
@@ -207,6 +215,30 @@ TEST(ReportData, FunctionsHaveTheirTraces) {
             R"({"/src/train.cpp:57": {"first": 55, "lines": ["a();", "b();", "train(x);"]}})");
   EXPECT_EQ(files::to_text(at(data, "events")),
             R"([{"time": 1.0, "kind": "retrace", "text": "why", "function": "f"}])");
+}
+
+TEST(ReportData, FilesOfThisFolderAreNamedFromIt) {
+  const std::string here = std::filesystem::current_path().string();
+  ASSERT_NE(here, "/");
+  HandMade made(1 * s);
+  made.note({{"note", "source"}, {"file", here + "/src/train.cpp"}, {"line", 57}, {"lines", Json::List{"train(x);"}}});
+  made.note(
+      {{"note", "trace"},
+       {"function", "f"},
+       {"file", here + "/src/train.cpp"},
+       {"line", 57},
+       {"call_file", here + "er/train.cpp"},  // of a folder whose name only begins like this one's
+       {"call_line", 3},
+       {"cause", "asked for at " + here + "/src/train.cpp:57, not at /mnt" + here + "/x.cpp"},
+       {"graph",
+        Json::Object{{"nodes", Json::List{Json::Object{{"op", "add"}, {"file", here + "/x.cpp"}, {"line", 1}}}}}}});
+  const Json data = data_of(made.read());
+  EXPECT_EQ(text_at(data, "functions", 0, "file"), "src/train.cpp");
+  EXPECT_EQ(text_at(data, "functions", 0, "traces", 0, "call_file"), here + "er/train.cpp");
+  EXPECT_EQ(text_at(data, "functions", 0, "traces", 0, "cause"),
+            "asked for at src/train.cpp:57, not at /mnt" + here + "/x.cpp");
+  EXPECT_EQ(text_at(data, "functions", 0, "traces", 0, "graph", "nodes", 0, "file"), "x.cpp");
+  EXPECT_EQ(files::to_text(at(data, "sources")), R"({"src/train.cpp:57": {"first": 57, "lines": ["train(x);"]}})");
 }
 
 TEST(ReportData, NumbersThatAreNoneAreNull) {

@@ -2,9 +2,11 @@
 
 const tokens_of = (text) => String(text ?? "").match(/[\p{L}\p{N}_.]+|\s+|[^]/gu) || [];
 
-/** Pairs of [sort, text] with sort "=", "-" or "+": the longest common part is kept. */
-function difference(before, after) {
-  let a = tokens_of(before), b = tokens_of(after);
+/** Pairs of [sort, text] with sort "=", "-" or "+". */
+const difference = (before, after) => list_difference(tokens_of(before), tokens_of(after));
+
+/** The same of two lists of texts: the longest common part is kept. */
+function list_difference(a, b) {
   const same = [], end = [];
   while (a.length && b.length && a[0] === b[0]) {
     same.push(["=", a[0]]);
@@ -18,7 +20,7 @@ function difference(before, after) {
   }
   // The table below is as large as both together; longer ones are taken to be different altogether.
   if (a.length * b.length > 4e6) {
-    return [...same, ["-", a.join("")], ["+", b.join("")], ...end];
+    return [...same, ...a.map((one) => ["-", one]), ...b.map((one) => ["+", one]), ...end];
   }
   const width = b.length + 1;
   const common = new Uint16Array((a.length + 1) * width);

@@ -1,6 +1,6 @@
 // What happened when: retraces, warnings, audits, evictions.
 
-function events_part(data, show_time) {
+function events_part(data) {
   if (!data.events.length) return null;
   return make_table({
     caption: "Events", rows: data.events, most: 30, style: "events",
@@ -8,16 +8,16 @@ function events_part(data, show_time) {
     columns: [
       {title: "event", value: (event) => event.kind,
         cell: (event) => [event_mark(event.kind), " ", shortened(event_style(event.kind).word, 40)]},
-      {title: "at", number: true, value: (event) => event.time, cell: (event) => time_cell(event, show_time)},
+      {title: "at", number: true, value: (event) => event.time, cell: (event) => time_cell(event)},
       {title: "what", value: (event) => event.text,
         cell: (event) => [el("span", {class: "wrap"}, shortened(event.text, 2000)), event_link(data, event)]},
     ],
   });
 }
 
-function time_cell({time}, show_time) {
-  if (!show_time) return seconds_text(time);
-  return button(seconds_text(time), () => show_time(time), {class: "link", title: "Show it in the timeline"});
+function time_cell({time}) {
+  if (!links.timeline) return seconds_text(time);
+  return button(seconds_text(time), () => links.show_time(time), {class: "link", title: "Show it in the timeline"});
 }
 
 function event_link(data, event) {

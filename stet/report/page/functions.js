@@ -42,12 +42,28 @@ function function_details(data, its) {
     (its.warnings || []).map((warning) => el("p", {class: "doubt"}, shortened(warning, 4000))),
     its.file && folded(el("span", {}, "Defined at ", el("code", {}, place_text(its.file, its.line))),
       () => definition || el("p", {class: "muted"}, "The file was not there when the report was made."), {style: "inner"}),
-    its.traces.length ? [traces_strip(data, its), its.traces.map((trace, at) => trace_card(data, its, at, opens_at_once(its, at)))]
+    its.traces.length ? [traces_kept(its), call_strip(data, its), traces_strip(data, its), its.traces.map((trace, at) => trace_card(data, its, at, opens_at_once(its, at)))]
       : el("p", {class: "muted"}, "It was not traced in this recording."));
 }
 
 // The first says what was traced, the last why again; all of them where they are few.
 const opens_at_once = (its, at) => its.traces.length <= 2 || at === its.traces.length - 1;
+
+const at_limit = {evict: "one that is cheap to make again and has not served for long is then forgotten, with a warning",
+  eager: "what none of them fits then runs eagerly, with a warning", error: "a call that needs one more is then a RetraceError"};
+
+/** How many traces it holds of those that it may: their number is bounded, and what happens at the bound is no secret. */
+function traces_kept(its) {
+  if (!known(its.max_traces)) return null;
+  const kept = its.traces.filter((trace) => !trace.evicted);
+  const bytes = kept.reduce((sum, trace) => sum + (trace.bytes || 0), 0);
+  const functions = its.traces.filter((trace) => trace.number === 1).length;
+  const most = its.max_traces * Math.max(functions, 1);
+  return el("p", {class: "keeps"}, `${count_text(kept.length)} of at most ${plural(most, "trace")} kept`,
+    functions > 1 && ` by ${count_text(functions)} functions of this name`, bytes > 0 && `, ${bytes_text(bytes)}`,
+    bar(kept.length / most, kept.length < most ? "--kind-run" : "--kind-trace"),
+    el("span", {class: "muted"}, "at the limit: ", at_limit[its.on_limit] || "not known"));
+}
 
 /** When it was traced, and how long each time took: a pattern is seen at a glance. */
 function traces_strip(data, its) {

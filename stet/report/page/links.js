@@ -3,6 +3,7 @@
 const links = {
   functions: null,
   kernels: null,
+  timeline: null,
 
   start(data) {
     this.data = data;
@@ -35,6 +36,17 @@ const links = {
   show_kernel(id) {
     const kernel = this.data.kernels[id];
     if (kernel && this.kernels) this.arrive(this.kernels.reveal(kernel));
+  },
+  /** A moment in the timeline, or what took so long from then on. */
+  show_time(time, seconds = 0) {
+    const about = seconds > 0 ? seconds / 2 : this.timeline.whole.to / 50;
+    this.timeline.show(time - about, time + seconds + about);
+    this.timeline.node.scrollIntoView({block: "center"});
+  },
+  show_span(span) {
+    if (!this.timeline) return;
+    this.timeline.show_span(span);
+    this.timeline.node.scrollIntoView({block: "center"});
   },
   arrive(node) {
     node.scrollIntoView({block: "start", behavior: "auto"});

@@ -5,10 +5,10 @@ function start_page() {
   const main = document.getElementById("main");
   theme.start(document.getElementById("theme"));
   paper.start();
-  let data, spans;
+  let data;
   try {
     data = read_report(document.getElementById("data").textContent);
-    spans = read_spans(data.spans);
+    data.spans = read_spans(data.spans);
   } catch (error) {
     main.replaceChildren(el("h1", {}, "This report cannot be read"),
       el("p", {class: "doubt"}, shortened(error.message, 400), " The file is cut off, or was made by another version of stet."));
@@ -16,12 +16,8 @@ function start_page() {
   }
   find.start(document.getElementById("find"), document.getElementById("found"));
   document.title = `${shortened(data.program.name, 60) || "stet"} – report`;
-  const timeline = spans.count || data.events.length ? drawn(() => timeline_part(data, spans)) : null;
-  const show_time = timeline && timeline.node && ((time) => {
-    const length = timeline.whole.to / 50;
-    timeline.show(time - length, time + length);
-    timeline.node.scrollIntoView({block: "center"});
-  });
+  const timeline = data.spans.count || data.events.length ? drawn(() => timeline_part(data)) : null;
+  if (timeline && timeline.node) links.timeline = timeline;
   const parts = [
     ["findings", "Changes", "What to change", drawn(() => findings_part(data))],
     ["functions", "Functions", "Functions", drawn(() => functions_part(data)) || "No function was traced."],
@@ -31,7 +27,7 @@ function start_page() {
     ["counters", "Memory", "Memory and counters", drawn(() => counters_part(data))],
     ["training", "Training", "Training", drawn(() => training_part(data))],
     ["compiling", "Compiling", "Compile time", drawn(() => compiling_part(data))],
-    ["events", "Events", "Events", drawn(() => events_part(data, show_time))],
+    ["events", "Events", "Events", drawn(() => events_part(data))],
   ].filter((part) => part[3]);
   main.replaceChildren(verdict_part(data), ...parts.map(([id, , title, content]) => section(id, title, content)), colophon(data));
   const nav = document.getElementById("nav");

@@ -2,7 +2,8 @@
 
 const lane_height = 18, thread_height = 22;
 
-function timeline_part(data, spans) {
+function timeline_part(data) {
+  const {spans} = data;
   const ends = spans.count ? spans.begin.reduce((last, begin, at) => Math.max(last, begin + spans.duration[at]), 0) : 0;
   const whole = {from: 0, to: Math.max(data.program.seconds || 0, ends) || 1};
   const state = {data, spans, whole, view: {...whole}, selected: -1, hovered: -1, closed: new Set(), matches: null};

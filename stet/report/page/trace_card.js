@@ -1,7 +1,7 @@
 // One trace of a function: why it was made, on what it relies, what it cost, what became of it in the compiler.
 
 function trace_card(data, its, at, open) {
-  const trace = its.traces[at], before = at > 0 ? its.traces[at - 1] : null;
+  const trace = its.traces[at], before = compared_with(its, at);
   // Each has its column, whether there is something in it or not.
   const title = [
     el("b", {}, `Trace ${trace.number ?? at + 1}`),
@@ -15,6 +15,15 @@ function trace_card(data, its, at, open) {
   const card = folded(el("span", {class: "trace-title"}, title), () => card_body(data, trace, before),
     {open, style: "trace", id: trace_id(its, at)});
   return card;
+}
+
+/** The trace that its cause speaks of: the one that fitted its call best. Where that is not known, the one before. */
+function compared_with(its, at) {
+  const nearest = its.traces[at].nearest;
+  for (let other = at - 1; known(nearest) && other >= 0; --other) {
+    if (its.traces[other].number === nearest) return its.traces[other];
+  }
+  return at > 0 ? its.traces[at - 1] : null;
 }
 
 const trace_name = (trace, otherwise) => (known(trace.number) ? `trace ${trace.number}` : otherwise);
@@ -31,28 +40,37 @@ function card_body(data, trace, before) {
         arguments_part(trace, before),
         titled("Fix", trace.fixes.map((fix) => el("div", {class: "fix"},
           el("p", {}, shortened(fix.text, 4000)), place(data, fix.file, fix.line, true)))),
-        titled("Called at", place(data, trace.call_file, trace.call_line))),
+        titled("Called at", place(data, trace.call_file, trace.call_line)),
+        links.timeline && trace.begin >= 0 &&
+          button("Show it in the timeline", () => links.show_time(trace.begin, trace.seconds || 0), {class: "link to"})),
       el("div", {},
         facts_part(data, trace, before),
         titled("Constants in it", trace.constants.length > 0 && el("ul", {class: "plain"},
           trace.constants.map((constant) => el("li", {}, el("code", {class: "wrap"}, shortened(constant.text, 2000)),
-            known(constant.bytes) && el("span", {class: "muted"}, " ", bytes_text(constant.bytes)))))))),
+            known(constant.bytes) && el("span", {class: "muted"}, " ", bytes_text(constant.bytes)))))),
+        trace.bytes > 0 && titled("Holds", el("p", {}, bytes_text(trace.bytes))))),
     passes_of_trace(trace),
-    graphs_part(data, trace));
+    graphs_part(data, trace),
+    graph_difference(trace, before));
 }
 
+/** For which arguments it was made, and by which call; beside those of the trace that fitted best. */
 function arguments_part(trace, before) {
-  const given = shortened(trace.arguments, 12000);
-  if (!before) return titled("Arguments", el("p", {}, el("code", {class: "wrap"}, given || "none")));
-  const earlier = shortened(before.arguments, 12000);
+  return [titled("Arguments", beside(trace, before, "arguments")),
+    trace.called_with && titled("Of the call", beside(trace, before, "called_with"))];
+}
+
+function beside(trace, before, which) {
+  const given = shortened(trace[which], 12000) || "none", earlier = before && shortened(before[which], 12000);
+  if (!earlier) return el("p", {}, el("code", {class: "wrap"}, given));
   if (earlier === given) {
-    return titled("Arguments", el("p", {}, el("code", {class: "wrap"}, given || "none")),
-      el("p", {class: "muted"}, `They look as those of ${trace_name(before, "the trace before")}.`));
+    return [el("p", {}, el("code", {class: "wrap"}, given)),
+      el("p", {class: "muted"}, `as in ${trace_name(before, "the trace before")}`)];
   }
   const pairs = difference(earlier, given);
-  return titled("Arguments", el("dl", {class: "difference"},
+  return el("dl", {class: "difference"},
     el("dt", {}, trace_name(before, "before")), el("dd", {}, difference_side(pairs, "-")),
-    el("dt", {}, trace_name(trace, "this one")), el("dd", {}, difference_side(pairs, "+"))));
+    el("dt", {}, trace_name(trace, "this one")), el("dd", {}, difference_side(pairs, "+")));
 }
 
 function facts_part(data, trace, before) {

@@ -311,15 +311,69 @@ class PageTest(unittest.TestCase):
             self.words("#function-0-trace-4 .fix .source .here").strip(),
             "▸33  for (int t = 0; t < int(x.dim(1)); ++t) {",
         )
-        # What differs from the trace before is marked.
+        # What differs from the trace that it is compared with is marked, of the arguments and of the call.
+        self.assertEqual(last["nearest"], 1)
+        self.assertEqual(
+            self.browser.ask(
+                "[...document.querySelectorAll('#function-0-trace-4 .difference')].map(node => node.innerText.replace(/\\s+/g, ' '))"
+            ),
+            [
+                f"trace 1 {its['traces'][0]['arguments']} trace 5 {last['arguments']}",
+                f"trace 1 {its['traces'][0]['called_with']} trace 5 {last['called_with']}",
+            ],
+        )
         self.assertEqual(
             self.browser.ask(
                 "[...document.querySelectorAll('#function-0-trace-4 ins, #function-0-trace-4 del')].map(node => node.innerText)"
             ),
-            ["73", "66"],
+            ["57", "66", "57", "66"],
         )
+        # Of their graphs, too.
+        self.assertIn("Graph beside that of trace 1: 2 nodes of 77 differ", body)
+        self.browser.click("#function-0-trace-4 > .trace-body > details:last-child > summary")
+        self.assertEqual(
+            self.words("#function-0-trace-4 .graph-difference").split("\n"),
+            ["− input x f32[b,57]", "+ input x f32[b,66]", "− gather f32[b,57,32]", "+ gather f32[b,66,32]"],
+        )
+        self.assertIn(f"Holds\n\n{last['bytes'] / 2**20:.2f}\u202fMiB", body)
         self.click_function("train_step")
         self.assertEqual(self.browser.ask("document.querySelectorAll('.trace').length"), 0)
+        self.quiet()
+
+    def test_what_is_kept_of_a_function_and_what_happens_at_the_limit_is_said(self):
+        its = self.open("ordinary")["functions"][0]
+        self.click_function("train_step")
+        held = [trace for trace in its["traces"] if not trace["evicted"]]
+        self.assertEqual(
+            self.words("#functions .keeps").split("\n"),
+            [
+                f"{len(held)} of at most {its['max_traces']} traces kept, {sum(trace['bytes'] for trace in held) / 2**20:.1f}\u202fMiB",
+                "at the limit: one that is cheap to make again and has not served for long is then forgotten, with a warning",
+            ],
+        )
+
+    def test_calls_stand_in_a_strip(self):
+        report = self.open("ordinary")
+        its = report["functions"][0]
+        self.click_function("train_step")
+        self.assertEqual(
+            self.words("#functions .calls figcaption").split("\n"),
+            ["1\u202f800 calls in order", "1 traced first", "4 traced again", "1\u202f795 served by a trace"],
+        )
+        # The second trace was made in the call of batch 61; it leads to its span.
+        left, top, width, height = self.browser.place("#functions .call-strip")
+        x = left + (61 + 0.5) * width / its["calls"]
+        self.browser.mouse("mouseMoved", x, top + height / 2)
+        self.assertIn("made trace 2", self.words("#tip"))
+        self.browser.click_at(x, top + height / 2)
+        self.assertEqual(self.words(".span-card h4"), "train_step")
+        self.assertIn("call", self.words(".span-card dl"))
+        # A trace's own way there.
+        self.browser.ask("document.querySelector('.timeline').scrollIntoView()")
+        before = self.browser.ask("document.querySelector('.timeline-lanes').toDataURL()")
+        self.browser.click("#function-0-trace-4 .trace-body button.to")
+        self.browser.settle()
+        self.assertNotEqual(self.browser.ask("document.querySelector('.timeline-lanes').toDataURL()"), before)
         self.quiet()
 
     def test_a_span_opens_at_a_click(self):
@@ -540,10 +594,10 @@ class PageTest(unittest.TestCase):
             page = file.read()
         broken = os.path.join(self.folder.name, "broken.html")
         for was, becomes in (
-            (b'"format": 1', b'"format": 2'),
-            (b'"format": 1', b'"format": '),
+            (b'"format":1', b'"format":2'),
+            (b'"format":1', b'"format":'),
             (b'{"format"', b'[{"format"'),
-            (b'"begin": "', b'"begin": "?'),
+            (b'"begin":"', b'"begin":"?'),
         ):
             self.assertIn(was, page)
             with open(broken, "wb") as file:
