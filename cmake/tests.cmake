@@ -151,7 +151,9 @@ if(NOT STET_SANITIZE)
   if(STET_INTERNAL_TESTS)
     add_executable(stet_make_page tests/report/page/make_page.cpp)
     target_link_libraries(stet_make_page PRIVATE stet_options stet_objects)
-    add_test(NAME report_page COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/report/page/page_test.py $<TARGET_FILE:stet_make_page>)
+    add_test(NAME report_page COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/report/page/page_test.py $<TARGET_FILE:stet_make_page>
+             $<$<BOOL:${STET_EXAMPLES}>:$<TARGET_FILE:stet_command>> $<$<BOOL:${STET_EXAMPLES}>:$<TARGET_FILE:example_find_the_retrace>>
+             COMMAND_EXPAND_LISTS)
     set_tests_properties(report_page PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
   endif()
   # Every public function of ops has an example.

@@ -62,15 +62,62 @@ Json numbers(const std::vector<int>& values) {
 
 Json scope_of(const std::shared_ptr<const std::string>& scope) { return scope ? *scope : std::string(); }
 
-Json graph_told(const Graph& graph) {
-  if (graph.nodes.size() > most_nodes) return {};
+/// "20 f32[]": of small constants what they are.
+std::string constant_words(const Node& node) {
+  constexpr std::size_t most_values = 4;
+  const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
+  const DType dtype = node.type().dtype;
+  const std::size_t count = bytes.size() / size_of(dtype);
+  std::string out;
+  for (std::size_t i = 0; i < std::min(count, most_values); ++i) {
+    double value = 0;
+    convert_element(dtype, bytes.data() + i * size_of(dtype), DType::f64, &value);
+    out += text(value, " ");
+  }
+  return text(out, count > most_values ? "… " : "", node.type());
+}
+
+/// By node: the part of the program that it is in. What is computed of nothing is where it is first used.
+std::vector<std::shared_ptr<const std::string>> scopes_of(const Graph& graph) {
+  std::vector<std::shared_ptr<const std::string>> out;
+  for (const Node& node : graph.nodes) out.push_back(node.name_scope);
+  std::vector<bool> found(graph.nodes.size());
+  for (std::size_t user = 0; user < graph.nodes.size(); ++user)
+    for (ValueId input : graph.nodes[user].inputs) {
+      const auto at = static_cast<std::size_t>(input);
+      if (graph.nodes[at].inputs.empty() && !out[at] && !found[at]) out[at] = graph.nodes[user].name_scope;
+      found[at] = true;
+    }
+  return out;
+}
+
+Json graph_told(const Entry& trace) {
+  if (trace.graph.nodes.size() > most_nodes) return {};
+  const Graph graph = without_aliases(trace.graph);
+  const std::size_t arguments = graph.inputs.size() - trace.hidden.size();
+  const std::vector<std::shared_ptr<const std::string>> scopes = scopes_of(graph);
   Json::List nodes;
-  for (const Node& node : graph.nodes) {
-    std::string words = joined(node.results, ", ");
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    std::string op = label_of(node), words = joined(node.results, ", ");
+    auto scope = scopes[i];
+    if (node.op == &constant_row) {
+      words = constant_words(node);
+    } else if (node.op == &input_row) {
+      const auto number = static_cast<std::size_t>(node.attributes.as<InputAttributes>().number);
+      if (number < arguments) {
+        scope = nullptr;
+      } else if (const Trace::HiddenInput& hidden = trace.hidden[number - arguments]; hidden.captured.defined()) {
+        op = "captured";
+      } else {
+        op = "variable";
+        words = text(hidden.variable.name(), " ", words);
+      }
+    }
     for (const GraphPointer& child : children(node)) words += text(", ", child->nodes.size(), " nodes inside");
-    nodes.push_back(Json::Object{{"op", label_of(node)},
+    nodes.push_back(Json::Object{{"op", std::move(op)},
                                  {"text", std::move(words)},
-                                 {"scope", scope_of(node.name_scope)},
+                                 {"scope", scope_of(scope)},
                                  {"in", numbers(node.inputs)},
                                  {"file", file_of(node.where)},
                                  {"line", line_of(node.where)},
@@ -199,7 +246,7 @@ void tell_trace(Entry& trace) {
                    {"constants", constants_told(trace)},
                    {"passes", passes_told(story.compiled)},
                    {"bytes", integer(trace.bytes)},
-                   {"graph", drawn ? graph_told(trace.graph) : Json()},
+                   {"graph", drawn ? graph_told(trace) : Json()},
                    {"program", drawn ? program_told(*trace.program) : Json()}});
 }
 

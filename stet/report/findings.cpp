@@ -104,7 +104,7 @@ std::string traces_sentence(const Summary& summary) {
   if (retraces == 0) return counts + ".";
   std::string out = text(counts, ": ", cost_text(summary.lost_seconds(), summary));
   const RetraceReason reason = retrace_reasons(summary).front();
-  if (!reason.cause.empty()) out += text("; the top cause: ", reason.cause);
+  if (!reason.cause.empty()) out += text("; the top cause, of '", reason.function->name, "': ", reason.cause);
   out = sentence_end(out);
   const bool is_guess = reason.fix.starts_with("perhaps");
   if (!reason.fix.empty() && !reason.fix.starts_with("none is needed"))

@@ -264,7 +264,7 @@ class Writer {
                      {"begin", known(trace.begin)},
                      {"seconds", trace.seconds},
                      {"compile_seconds", trace.compiling},
-                     {"calls", trace.calls},
+                     {"calls", trace.calls ? Json(*trace.calls) : Json()},
                      {"evicted", trace.evicted},
                      {"bytes", number_or_null(note, "bytes")},
                      {"arguments", string_in(note, "arguments")},

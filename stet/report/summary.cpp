@@ -458,7 +458,7 @@ Summary summarize(const Recorded& recorded) {
     // Spans of calls may be lost; what traces have served is not.
     std::int64_t served = 0;
     for (const TraceSummary& trace : function.traces)
-      if (trace.within()) served += trace.calls;
+      if (trace.within()) served += trace.calls.value_or(0);
     function.calls = std::max(function.calls, served);
   }
   sort(out);

@@ -11,11 +11,11 @@ namespace stet::reporting {
 
 /// Seconds from the beginning of the recording.
 struct TraceSummary {
-  int number = 0;          // of its function, from 1
-  double begin = 0;        // negative where it was made before
-  double seconds = 0;      // to trace and compile it
-  double compiling = 0;    // of these
-  std::int64_t calls = 0;  // served in its life
+  int number = 0;                     // of its function, from 1
+  double begin = 0;                   // negative where it was made before
+  double seconds = 0;                 // to trace and compile it
+  double compiling = 0;               // of these
+  std::optional<std::int64_t> calls;  // served in its life; a program that was killed did not tell
   bool evicted = false;
   const files::Json* note = nullptr;  // of the recording that was summarized
 

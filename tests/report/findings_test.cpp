@@ -108,7 +108,8 @@ TEST(Verdict, OfARunThatRetraces) {
   EXPECT_EQ(
       verdict(made),
       (std::vector<std::string>{
-          "12 traces of 2 functions, 10 retraces: 8.4 s = 21 % of the run; the top cause: size s0 == 10 does not "
+          "12 traces of 2 functions, 10 retraces: 8.4 s = 21 % of the run; the top cause, of 'train_step(x, y)': size "
+          "s0 == 10 does not "
           "hold any more; host code asked for it at train.cpp:12, called at train.cpp:57. The fix saves about 6.8 s.",
           "80 % of the time in kernels.", "4.0 s = 10 % of the time waiting for data."}));
   const std::vector<Finding> all = findings(made);
@@ -145,8 +146,9 @@ TEST(Findings, NamesFilesShortlyAndEveryFix) {
   made.span(Kind::step, "matmul", 0, 9 * s);
   const std::string cause =
       "size s0 == 5 does not hold any more; host code asked for it at mean.cpp:12, called at train.cpp:57.";
-  EXPECT_EQ(verdict(made)[0], text("2 traces of 1 function, 1 retrace: 1.0 s = 10 % of the run; the top cause: ", cause,
-                                   " The fix saves about 1.0 s."));
+  EXPECT_EQ(verdict(made)[0],
+            text("2 traces of 1 function, 1 retrace: 1.0 s = 10 % of the run; the top cause, of 'train_step(x, y)': ",
+                 cause, " The fix saves about 1.0 s."));
   EXPECT_EQ(findings(made)[0].text,
             text("'train_step(x, y)' was traced again, which took 1.0 s = 10 % of the run: ", cause,
                  " Fix: pad axis 1 of x to 7 (2 traces -> 1). Or perhaps keep the size a Dim at mean.cpp:12, where 1/2 "
@@ -162,11 +164,13 @@ TEST(Verdict, PromisesNoMoreThanTheFixDoes) {
   };
   const std::string counts = "2 traces of 1 function, 1 retrace: 1.0 s = 10 % of the run";
   EXPECT_EQ(first("", ""), counts + ".");
-  EXPECT_EQ(first("it changed", ""), counts + "; the top cause: it changed, called at train.cpp:57.");
-  EXPECT_EQ(first("it changed", "perhaps pad x"),
-            counts + "; the top cause: it changed, called at train.cpp:57. The fix may save 1.0 s.");
+  EXPECT_EQ(first("it changed", ""),
+            counts + "; the top cause, of 'train_step(x, y)': it changed, called at train.cpp:57.");
+  EXPECT_EQ(
+      first("it changed", "perhaps pad x"),
+      counts + "; the top cause, of 'train_step(x, y)': it changed, called at train.cpp:57. The fix may save 1.0 s.");
   EXPECT_EQ(first("it changed", "none is needed: a bool makes two traces at most"),
-            counts + "; the top cause: it changed, called at train.cpp:57.");
+            counts + "; the top cause, of 'train_step(x, y)': it changed, called at train.cpp:57.");
 }
 
 TEST(Verdict, NamesWhatTookMoreThanKernels) {

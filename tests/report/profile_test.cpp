@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "stet/report/recorded.h"
@@ -244,6 +245,46 @@ TEST_F(ProfileTest, LayersInTheGraphOfATrace) {
     second = second || scope.find("second") != std::string::npos;
   }
   EXPECT_TRUE(first && second);
+}
+
+TEST_F(ProfileTest, TheGraphOfATraceNamesWhatItIsMadeOf) {
+  Variable weight(ones({4}), {.name = "weight"});
+  Tensor many = ones({40});
+  Function f = function("told_graph(x)", [=](Tensor x) {
+    NameScope part("part");
+    return sum(x * weight) + 2.5f + sum(many);
+  });
+  Profile profile;
+  f(ones({4}));
+  const Recorded recorded = read(profile);
+  std::set<std::string> nodes;
+  for (const Json* trace : notes_of(recorded, "trace"))
+    for (const Json& node : *trace->find("graph")->find("nodes")->if_list())
+      if (node.find("in")->if_list()->empty())
+        nodes.insert(text(*node.find("op")->if_string(), ": ", *node.find("text")->if_string(), " in ",
+                          *node.find("scope")->if_string()));
+  EXPECT_EQ(nodes, (std::set<std::string>{"input: f32[x_0] in ", "variable: weight f32[4] in part",
+                                          "captured: f32[40] in part", "constant: 2.5 f32[] in part"}));
+}
+
+TEST_F(ProfileTest, ARetraceNamesTheTraceThatItIsComparedWithAndTheLimit) {
+  on_retrace([](const RetraceEvent&) {});
+  Function f = function("told_limit(x, y)", [](Tensor x, Tensor y) { return sum(x) + sum(cast(y, f32)); },
+                        {.max_traces = 5, .on_limit = OnLimit::eager});
+  Profile profile;
+  f(ones({4}), ones({4}));
+  f(ones({4}, i32), ones({4}, i32));
+  f(ones({4}), ones({4}, i32));  // differs in one argument from both: the later one counts
+  f(ones({4}, f64), ones({4}));  // from the first in one, from the others in two
+  on_retrace(nullptr);
+  const Recorded recorded = read(profile);
+  std::vector<int> nearest;
+  for (const Json* trace : notes_of(recorded, "trace")) {
+    nearest.push_back(static_cast<int>(*trace->find("nearest")->if_integer()));
+    EXPECT_EQ(*trace->find("max_traces"), Json(5));
+    EXPECT_EQ(*trace->find("on_limit"), Json("eager"));
+  }
+  EXPECT_EQ(nearest, (std::vector<int>{0, 1, 2, 1}));
 }
 
 TEST_F(ProfileTest, ManyThreadsBeginAndEndWhileItRuns) {

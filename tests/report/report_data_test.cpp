@@ -194,6 +194,7 @@ TEST(ReportData, FunctionsHaveTheirTraces) {
   EXPECT_EQ(at(function, "max_traces"), Json(64));
   EXPECT_EQ(text_at(function, "on_limit"), "evict");
   EXPECT_TRUE(at(function, "traces", 0, "nearest").is_null());
+  EXPECT_TRUE(at(function, "traces", 0, "calls").is_null());  // nobody told
   Json second = at(function, "traces", 1);
   EXPECT_EQ(
       files::to_text(second),

@@ -45,7 +45,7 @@ HandMade usual() {
 TEST(SummaryText, IsATable) {
   EXPECT_EQ(text_of(usual(), {}, MachineLimits{.bytes = 50e9, .flops = 100e9}),
             R"(train, 2.0 s
-2 traces of 1 function, 1 retrace: 250 ms = 12 % of the run; the top cause: argument 0 'x' f32[b] -> f64[b] dtype changed, called at train.cpp:57. The fix saves about 250 ms.
+2 traces of 1 function, 1 retrace: 250 ms = 12 % of the run; the top cause, of 'train_step(x, y)': argument 0 'x' f32[b] -> f64[b] dtype changed, called at train.cpp:57. The fix saves about 250 ms.
 62 % of the time in kernels.
 
 Where the time went

@@ -29,7 +29,8 @@ TEST_F(ReportCommandTest, PrintsTheVerdictAndTables) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.err, "");
   EXPECT_EQ(ran.out.find("train, 3.0 s\n"
-                         "2 traces of 1 function, 1 retrace: 312 ms = 10 % of the run; the top cause: argument 0 'x' "
+                         "2 traces of 1 function, 1 retrace: 312 ms = 10 % of the run; the top cause, of "
+                         "'train_step(x, y)': argument 0 'x' "
                          "f32[b,5] -> f64[b,5] dtype changed, called at train.cpp:57. The fix saves about 312 ms.\n"
                          "52 % of the time in kernels.\n"
                          "250 ms = 8.3 % of the time waiting for data.\n"

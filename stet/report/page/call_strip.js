@@ -67,15 +67,16 @@ function draw_calls(context, count, size, kind_of, kinds) {
     context.fillStyle = theme.colour(kinds[kind].variable);
     context.fillRect(left, strip_height - high, wide, high);
   };
-  const gap = size > 3 ? 1 : 0;
+  const narrow = size < 3, gap = narrow ? 0 : 1;
   for (const traced of [false, true]) {
     let drawn = -1;
     for (let at = 0; at < count; ++at) {
       const kind = kind_of(at), column = Math.floor(at * size);
-      if (kind < 2 !== traced || (size < 1 && column === drawn)) continue;
+      if (kind < 2 !== traced || (narrow && column === drawn)) continue;
       drawn = column;
-      if (size < 1) draw(column, 1, kind);
-      else draw(at * size, Math.max(size - gap, 1), kind);
+      // Narrow ones join: between cells of uneven pixels a pattern would be seen that is none.
+      if (narrow) draw(column, Math.ceil(size), kind);
+      else draw(at * size, size - gap, kind);
     }
   }
 }

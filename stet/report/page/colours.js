@@ -67,8 +67,9 @@ function share_variable(name, at) {
   const words = String(name).toLowerCase();
   const rules = [[/callback/, "--kind-callback"], [/kernel|step|comput/, "--kind-run"],
     [/compil|pass/, "--kind-compile"], [/trac/, "--kind-trace"],
-    [/wait/, "--kind-wait"], [/data|stage|input/, "--kind-stage"], [/audit/, "--kind-audit"], [/call|bind|launch/, "--kind-step"],
-    [/other|host|rest|user|outside/, "--kind-user"]];
+    [/wait/, "--kind-wait"], [/data|stage|input/, "--kind-stage"], [/audit/, "--kind-audit"], [/bind/, "--kind-bind"],
+    [/call|launch/, "--kind-call"], [/eager/, "--kind-region"],
+    [/other|host|rest|user|outside|record/, "--kind-user"]];
   const rule = rules.find(([pattern]) => pattern.test(words));
   return rule ? rule[1] : ["--kind-batch", "--kind-epoch", "--kind-region", "--kind-bind", "--kind-pass"][at % 5];
 }

@@ -15,7 +15,8 @@ function functions_part(data) {
       {title: "defined at", wide: true, value: (its) => place_text(its.file, its.line),
         cell: (its) => el("code", {class: "muted", title: place_text(its.file, its.line)}, short_place(its.file, its.line))},
       {title: "calls", number: true, value: (its) => its.calls, cell: (its) => count_text(its.calls)},
-      {title: "traces", number: true, value: (its) => its.traces.length, cell: (its) => count_text(its.traces.length)},
+      {title: "traces", hint: "Made in the time of the recording", number: true, value: traces_within,
+        cell: (its) => count_text(traces_within(its))},
       {title: "retraces", hint: "Traces after the first one", wide: true, number: true, value: (its) => its.retraces,
         cell: (its) => warned(its.retraces, count_text)},
       {title: "per call", number: true, wide: true, value: (its) => divided(its.seconds, its.calls),
@@ -32,6 +33,8 @@ function functions_part(data) {
   links.functions = table;
   return table;
 }
+
+const traces_within = (its) => its.traces.filter((trace) => !(trace.begin < 0)).length;
 
 const warned = (value, text) => (value > 0 ? el("b", {class: "warn-text"}, text(value)) : text(value));
 
@@ -58,10 +61,13 @@ function traces_kept(its) {
   const kept = its.traces.filter((trace) => !trace.evicted);
   const bytes = kept.reduce((sum, trace) => sum + (trace.bytes || 0), 0);
   const functions = its.traces.filter((trace) => trace.number === 1).length;
-  const most = its.max_traces * Math.max(functions, 1);
-  return el("p", {class: "keeps"}, `${count_text(kept.length)} of at most ${plural(most, "trace")} kept`,
-    functions > 1 && ` by ${count_text(functions)} functions of this name`, bytes > 0 && `, ${bytes_text(bytes)}`,
-    bar(kept.length / most, kept.length < most ? "--kind-run" : "--kind-trace"),
+  const size = bytes > 0 && `, ${bytes_text(bytes)}`;
+  const words = functions > 1
+    ? el("span", {}, `${plural(kept.length, "trace")} of ${count_text(functions)} functions of this name`, size,
+      `; each keeps at most ${count_text(its.max_traces)}`)
+    : el("span", {}, `${count_text(kept.length)} of at most ${plural(its.max_traces, "trace")} kept`, size);
+  const part = kept.length / its.max_traces;
+  return el("p", {class: "keeps"}, words, functions <= 1 && bar(part, part < 1 ? "--kind-run" : "--kind-trace"),
     el("span", {class: "muted"}, "at the limit: ", at_limit[its.on_limit] || "not known"));
 }
 

@@ -2,9 +2,12 @@
 
 const node_height = 36, most_pills = 16, most_nodes_open = 36;
 
-function graphs_part(data, trace) {
+function graphs_part(data, its, trace) {
   const before = trace.graph, after = trace.program;
-  if (!before && !after) return null;
+  if (!before && !after) {
+    const others = its.traces.some((other) => other.graph || other.program);
+    return others && el("p", {class: "muted small"}, "Its graph is not in the recording, which has those of a function's first traces.");
+  }
   const counts = [before && `${plural(before.nodes.length, "node")} before fusion`, after && `${count_text(after.nodes.length)} after`];
   return folded(el("span", {}, "Graph: ", counts.filter(Boolean).join(", ")), () => el("div", {class: "graphs"},
     before && graph_view(data, before, "Before fusion"), after && graph_view(data, after, "After fusion")),

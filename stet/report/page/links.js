@@ -54,6 +54,14 @@ const links = {
     document.querySelectorAll(".arrived").forEach((old) => old.classList.remove("arrived"));
     node.classList.add("arrived");
   },
+  /** The trace that was told at a time: the last that had begun. */
+  trace_told(its, time) {
+    let last = null;
+    its.traces.forEach((trace, at) => {
+      if (known(trace.begin) && trace.begin <= time && (last === null || trace.begin >= its.traces[last].begin)) last = at;
+    });
+    return last ?? this.trace_near(its, time);
+  },
   /** The trace of a function that began nearest to a time. */
   trace_near(its, time) {
     let best = null;

@@ -42,7 +42,7 @@ function draw_roofline(points, range, limits, width) {
   return [
     value_axis(y, log_ticks(...range.y, 7), left, width - right, flop_rate_text),
     log_ticks(...range.x, width / 80).map((tick) => [svg("line", {x1: x(tick), x2: x(tick), y1: top, y2: bottom, class: "grid"}),
-      svg("text", {x: x(tick), y: bottom + 17, class: "tick", "text-anchor": "middle"}, number_text(tick))]),
+      svg("text", {x: x(tick), y: bottom + 17, class: "tick", "text-anchor": anchor(x(tick), width)}, number_text(tick))]),
     svg("text", {x: (left + width - right) / 2, y: bottom + 37, class: "tick", "text-anchor": "middle"}, "flop for each byte"),
     limits && svg("path", {class: "roof", d: roof_path(limits, range, x, y)}),
     points.map((point) => {

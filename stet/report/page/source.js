@@ -7,21 +7,23 @@ const short_place = (file, line) => place_text(String(file || "").split("/").sli
 function source_lines(data, file, line) {
   const found = file ? data.sources[place_text(file, line)] : null;
   if (!found || !(found.lines || []).length) return null;
+  const indents = found.lines.filter((text) => text.trim()).map((text) => /^ */.exec(text)[0].length);
+  const indent = indents.length ? Math.min(...indents) : 0;  // that all of them share
   return el("pre", {class: "source", "aria-label": `Lines around ${short_place(file, line)}`, tabindex: "0"},
     found.lines.map((text, at) => {
       const number = found.first + at;
       return el("span", {class: number === line ? "line here" : "line"},
-        el("span", {class: "line-number"}, number === line ? `▸${number}` : number), shortened(text, 400), "\n");
+        el("span", {class: "line-number"}, number === line ? `▸${number}` : number), shortened(text.slice(indent), 400), "\n");
     }));
 }
 
-/** The place, which opens to its lines where they are known; `open` ones show them at once. */
-function place(data, file, line, open = false, on_paper = true) {
+/** The place, which opens to its lines where they are known; `open` ones show them at once, and on paper. */
+function place(data, file, line, open = false) {
   if (!file) return null;
   const lines = source_lines(data, file, line);
   const words = el("code", {title: place_text(file, line)}, short_place(file, line));
   if (!lines) return words;
-  return folded(words, () => lines, {style: "place", open, on_paper});
+  return folded(words, () => lines, {style: "place", open, on_paper: open});
 }
 
 /** A part that opens; what is in it is made when it is first opened, or when the page is printed if it is to be `on_paper`. */

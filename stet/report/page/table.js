@@ -8,7 +8,7 @@ function make_table({caption, columns, rows, sorted, details, key, search, style
   const lines = new Map();  // row → {line, opened, toggle}
   const body = el("tbody");
   let order = sorted;       // {column, down}; null: as they came
-  let shown = most;
+  let shown = most, seen = [];
   let words = "";
 
   const heads = columns.map((column, at) => {
@@ -81,7 +81,8 @@ function make_table({caption, columns, rows, sorted, details, key, search, style
     const kept = words ? rows.filter((row) => find.matches(search(row), words)) : rows.slice();
     if (order) kept.sort(compare);
     const drawn = [];
-    for (const row of kept.slice(0, shown)) {
+    seen = kept.slice(0, shown);
+    for (const row of seen) {
       const line = line_of(row);
       drawn.push(line.line);
       if (line.open) drawn.push(line.opened);
@@ -104,7 +105,8 @@ function make_table({caption, columns, rows, sorted, details, key, search, style
   }
   if (details) {
     paper.openers.add(() => {
-      const closed = rows.slice(0, most).map(line_of).filter((line) => !line.open && line.line.isConnected);
+      const most_opened = 12;  // those that stand first
+      const closed = seen.slice(0, most_opened).map(line_of).filter((line) => !line.open && line.line.isConnected);
       closed.forEach((line) => line.toggle(true));
       return () => closed.forEach((line) => line.toggle(false));
     });

@@ -107,7 +107,7 @@ function timeline_input(state) {
 function follow_event(data, event) {
   const its = function_of(data, event.function);
   if (!its) return;
-  const trace = links.trace_near(its, event.time);
+  const trace = links.trace_told(its, event.time);
   location.hash = trace === null ? "#function-" + its.id : "#" + trace_id(its, trace);
 }
 

@@ -202,11 +202,12 @@ class Browser:
         left, top, width, height = self.place(selector)
         self.click_at(left + width / 2, top + height / 2)
 
-    def key(self, key, code=None, text=None):
-        self.call(
-            "Input.dispatchKeyEvent", type="keyDown", key=key, code=code or key, **({"text": text} if text else {})
-        )
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=code or key)
+    def key(self, key, shift=False):
+        # Those that the browser itself does something at have numbers, and some a text.
+        number, text = {"Tab": (9, None), "Enter": (13, "\r"), "Escape": (27, None), " ": (32, " ")}.get(key, (0, None))
+        about = {"key": key, "code": key, "windowsVirtualKeyCode": number, "modifiers": 8 if shift else 0}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **about)
         self.settle()
 
     def picture(self, path, selector="html"):

@@ -1,7 +1,11 @@
-"""page_test.py <make_page>: the page of a report in a real browser, headless. Ends with 77 (skipped) where there is none."""
+"""page_test.py <make_page> [<stet> <find_the_retrace>]: the page of a report in a real browser, headless: of recordings that no
+program made, and of those of a program, beside what the command says of them. Ends with 77 (skipped) where there is no browser.
+"""
 
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,7 +15,9 @@ sys.dont_write_bytecode = True
 import recordings  # noqa: E402
 from browser import Browser, browser_program  # noqa: E402
 
-MAKE_PAGE = ""
+# Other words are names of tests.
+MAKE_PAGE, STET, EXAMPLE = ([os.path.abspath(word) for word in sys.argv[1:4] if os.path.isfile(word)] + ["", "", ""])[:3]
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 RECORDINGS = ("bare", "one_span", "nulls", "ordinary", "hostile", "wild_numbers", "many_functions", "deep_graph", "deep_spans")
 LANE = 18  # the height of a lane of the timeline
 THREAD = 22  # and of the line with a thread's name
@@ -83,19 +89,53 @@ def seconds(value):
     return "0\u202fs"
 
 
-class PageTest(unittest.TestCase):
+def count(value):
+    """As numbers.js writes it."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+class BrowserTest(unittest.TestCase):
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.browser = Browser().__enter__()
-        cls.reports = {}
 
     @classmethod
     def tearDownClass(cls):
         cls.browser.__exit__(None, None, None)
         cls.folder.cleanup()
+
+    def quiet(self):
+        """Nothing was complained about, and nothing but the page was asked for."""
+        self.assertEqual(self.browser.complaints(), [])
+        self.assertTrue(
+            all(url.startswith("file:///") and url.endswith(".html") for url in self.browser.requests()),
+            self.browser.requests(),
+        )
+        self.assertEqual(len(self.browser.requests()), 1)
+
+    def words(self, selector):
+        return self.browser.ask(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
+
+    def all_words(self, selector):
+        return self.browser.ask(
+            f"[...document.querySelectorAll({json.dumps(selector)})].map(node => node.innerText.trim())"
+        )
+
+    def open_all(self):
+        """Rows, traces, and what folds open in them."""
+        for _ in range(2):
+            self.browser.ask(OPEN_ALL)
+            self.browser.settle()
+
+
+class PageTest(BrowserTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.reports = {}
 
     def page(self, name, report=None):
         """The path of the page of a recording."""
@@ -109,18 +149,6 @@ class PageTest(unittest.TestCase):
     def open(self, name, **how):
         self.browser.open(self.page(name), **how)
         return self.reports[name]
-
-    def quiet(self):
-        """Nothing was complained about, and nothing but the page was asked for."""
-        self.assertEqual(self.browser.complaints(), [])
-        self.assertTrue(
-            all(url.startswith("file:///") and url.endswith(".html") for url in self.browser.requests()),
-            self.browser.requests(),
-        )
-        self.assertEqual(len(self.browser.requests()), 1)
-
-    def words(self, selector):
-        return self.browser.ask(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
 
     def lanes(self):
         """Where the timeline's lanes stand: left, top, width."""
@@ -437,6 +465,66 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.browser.ask("location.hash.slice(0, 18)"), "#function-0-trace-")
         self.quiet()
 
+    def tab_to(self, selector):
+        """Tabs until what matches has the focus; it shows that it has."""
+        for _ in range(80):
+            self.browser.key("Tab")
+            if self.browser.ask(f"document.activeElement.matches({json.dumps(selector)})"):
+                outline = self.browser.ask(
+                    "(() => { const style = getComputedStyle(document.activeElement); return [style.outlineStyle, parseFloat(style.outlineWidth)]; })()"
+                )
+                self.assertTrue(outline[0] != "none" and outline[1] >= 1, (selector, outline))
+                return
+        self.fail(selector + " is not reached by the tabulator")
+
+    def test_all_is_done_by_keys(self):
+        report = self.open("ordinary")
+        self.browser.key("Tab")
+        self.assertEqual(self.browser.ask("document.activeElement.className"), "skip")
+        self.assertGreaterEqual(self.browser.ask("document.activeElement.getBoundingClientRect().left"), 0)
+        self.browser.key("Enter")
+        self.assertEqual(self.browser.ask("document.activeElement.id"), "main")
+        # A function opens, and one of its traces.
+        self.tab_to("#functions .opener")
+        self.browser.key("Enter")
+        self.assertEqual(self.browser.ask("document.activeElement.getAttribute('aria-expanded')"), "true")
+        self.tab_to("details.trace > summary")
+        self.assertFalse(self.browser.ask("document.querySelector('#function-0-trace-0').open"))
+        self.browser.key("Enter")
+        self.assertTrue(self.browser.ask("document.querySelector('#function-0-trace-0').open"))
+        self.browser.key("Enter")
+        self.assertFalse(self.browser.ask("document.querySelector('#function-0-trace-0').open"))
+        self.browser.key("Tab", shift=True)
+        self.assertTrue(self.browser.ask("document.activeElement.matches('a:has(.strip-cell)')"))
+        # The timeline: to a span, into it, and out of it.
+        self.browser.ask("document.querySelectorAll('#functions .opener')[2].focus()")
+        self.tab_to(".timeline-lanes")
+        self.browser.key("n")
+        self.assertIsNotNone(self.words(".span-card h4"))
+        before = self.browser.ask("document.querySelector('.timeline-lanes').toDataURL()")
+        self.browser.key("Enter")
+        self.assertNotEqual(self.browser.ask("document.querySelector('.timeline-lanes').toDataURL()"), before)
+        self.browser.key("Escape")
+        self.assertIsNone(self.words(".span-card"))
+        # A kernel opens; a retrace leads to its trace, which then has the focus.
+        self.tab_to("#kernels .opener")
+        self.browser.key("Enter")
+        self.assertEqual(self.browser.ask("document.activeElement.getAttribute('aria-expanded')"), "true")
+        self.browser.ask("document.querySelector('#events tbody button').focus()")
+        self.tab_to("#events a")
+        self.browser.key("Enter")
+        self.assertEqual(self.browser.ask("location.hash"), "#function-0-trace-1")
+        self.assertTrue(self.browser.ask("document.activeElement.matches('#function-0-trace-1 > summary')"))
+        # Names are looked for from anywhere, and no longer after Escape.
+        self.browser.key("/")
+        self.assertEqual(self.browser.ask("document.activeElement.id"), "find")
+        self.browser.call("Input.insertText", text=report["functions"][1]["name"])
+        self.browser.ask("new Promise(done => setTimeout(done, 300))")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#functions tbody > tr > th').length"), 1)
+        self.browser.key("Escape")
+        self.assertEqual(self.browser.ask("document.getElementById('find').value"), "")
+        self.quiet()
+
     def test_an_address_names_a_place(self):
         self.open("ordinary", hash="#function-0-trace-3")
         self.assertTrue(self.browser.ask("document.querySelector('#function-0-trace-3').open"))
@@ -571,6 +659,13 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.browser.ask("getComputedStyle(document.body).backgroundColor"), dark)
         self.quiet()
 
+    def test_long_lists_are_not_all_open_on_paper(self):
+        self.open("many_functions")
+        self.browser.ask("dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#functions .opener[aria-expanded=true]').length"), 12)
+        self.browser.ask("dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('.opener[aria-expanded=true]').length"), 0)
+
     def test_many_spans(self):
         self.browser.open(self.page("many", recordings.many_spans(60000)))
         self.assertIn(
@@ -599,7 +694,7 @@ class PageTest(unittest.TestCase):
             (b'{"format"', b'[{"format"'),
             (b'"begin":"', b'"begin":"?'),
         ):
-            self.assertIn(was, page)
+            self.assertTrue(was in page, was)
             with open(broken, "wb") as file:
                 file.write(page.replace(was, becomes, 1))
             self.browser.open(broken)
@@ -608,11 +703,143 @@ class PageTest(unittest.TestCase):
             self.assertEqual(self.browser.complaints(), [])
 
 
+@unittest.skipUnless(EXAMPLE, "no command and no example were named")
+class RealRecordingTest(BrowserTest):
+    """Of examples/find_the_retrace: its own pages, and the recording of the whole program."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.slow, cls.fixed, cls.whole = (
+            os.path.join(cls.folder.name, name + ".html")
+            for name in ("find_the_retrace_slow", "find_the_retrace_fixed", "whole")
+        )
+        subprocess.run(
+            [EXAMPLE, cls.folder.name],
+            env=os.environ | {"STET_PROFILE": cls.folder.name},
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+        (cls.recording,) = glob.glob(os.path.join(cls.folder.name, "*.stet-profile"))
+        told = lambda *words: subprocess.run(  # noqa: E731
+            [STET, "report", cls.recording, *words], cwd=ROOT, stdout=subprocess.PIPE, check=True
+        ).stdout
+        cls.json = json.loads(told("--json"))
+        told("-o", cls.whole)
+
+    def data(self):
+        return self.browser.ask("JSON.parse(document.getElementById('data').textContent)")
+
+    def rows(self, part):
+        """The cells of a table's rows; rows that are open have none."""
+        return self.browser.ask(
+            f"[...document.querySelectorAll('#{part} > .table > table > tbody > tr:not(.opened)')]"
+            ".map(row => [...row.children].map(cell => cell.innerText.trim()))"
+        )
+
+    def test_the_page_says_what_the_command_says(self):
+        self.browser.open(self.whole)
+        report = self.json
+        self.assertEqual(self.data(), report)
+        self.assertEqual(self.all_words("#verdict .sentences p"), report["verdict"])
+        self.assertEqual(
+            [words.split("\n")[0] for words in self.all_words("#verdict .legend li")],
+            [share["name"] for share in report["shares"]],
+        )
+        for words, share in zip(self.all_words("#verdict .legend li"), report["shares"]):
+            self.assertTrue(words.endswith(seconds(share["seconds"])), (words, share))
+        self.assertEqual(
+            [" ".join(words.split()) for words in self.all_words("#findings li > div")],
+            [
+                finding["text"] + (f" open {finding['function']}" if finding["function"] else "")
+                for finding in report["findings"]
+            ],
+        )
+        by_name = {its["name"]: its for its in report["functions"]}
+        rows = self.rows("functions")
+        self.assertEqual(len(rows), len(by_name))
+        for name, place, calls, traces, retraces, each, tracing, total, lost in rows:
+            its = by_name[name]
+            self.assertEqual(calls, count(its["calls"]))
+            within = [trace for trace in its["traces"] if trace["begin"] >= 0]
+            self.assertEqual((traces, retraces), (count(len(within)), count(its["retraces"])))
+            self.assertEqual(tracing, seconds(its["trace_seconds"]))
+            self.assertEqual((total, lost), (seconds(its["seconds"]), seconds(its["lost_seconds"])))
+            self.assertEqual(each, seconds(its["seconds"] / its["calls"]) if its["calls"] else "–")
+        kernels = sorted(report["kernels"], key=lambda kernel: -kernel["seconds"])
+        rows = self.rows("kernels")
+        self.assertEqual(len(rows), min(len(kernels), 30))
+        whole = sum(kernel["seconds"] for kernel in kernels)
+        for row, kernel in zip(rows, kernels):
+            self.assertEqual(row[:5], [kernel["name"], kernel["function"] or "–", count(kernel["count"]),
+                                       seconds(kernel["seconds"] / kernel["count"]), seconds(kernel["seconds"])])  # fmt: skip
+            share = 100 * kernel["seconds"] / whole
+            if share > 0.1:
+                self.assertAlmostEqual(float(row[5].split("\u202f")[0]), share, delta=0.06 if share < 9.9 else 0.6)
+        self.quiet()
+
+    def test_the_slow_training_names_function_line_cause_cost_and_fix(self):
+        self.browser.open(self.slow)
+        (its,) = [its for its in self.data()["functions"] if its["name"] == "train_step"]
+        lost = sum(trace["seconds"] for trace in its["traces"] if trace["number"] > 1)
+        self.assertAlmostEqual(its["lost_seconds"], lost, places=9)
+        self.assertEqual(self.rows("functions")[0][-1], seconds(lost))
+        with open(os.path.join(ROOT, "examples/find_the_retrace.cpp")) as file:
+            lines = file.read().split("\n")
+        (line,) = [number for number, text in enumerate(lines, 1) if "float(words.dim(1))" in text]
+        words = self.words("#verdict .first")
+        for part in ("'train_step'", "15 retraces", f"host code asked for it at find_the_retrace.cpp:{line}"):
+            self.assertIn(part, words)
+        (size, unit) = re.search(r"15 retraces: ([\d.]+) (ms|s) = ", words).groups()
+        self.assertAlmostEqual(float(size) * {"ms": 1e-3, "s": 1}[unit], lost, delta=0.06 * lost)
+        remedy = "\n".join(self.all_words("#findings .remedy"))
+        self.assertIn("pad axis 1 of words to 35 (16 traces -> 1)", remedy)
+        self.assertIn(f"keep the size a Dim in host code at find_the_retrace.cpp:{line}", remedy)
+        # What is to be changed is there to be read.
+        self.browser.click("#findings a.to")
+        self.assertEqual(
+            self.words("#function-0-trace-15 .fix .source .here").replace("\n", ""), f"▸{line}{lines[line - 1]}"
+        )
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#function-0-trace-15 .fix .source').length"), 1)
+        # Each retrace leads to its own trace.
+        links = self.all_words("#events a")
+        told = self.all_words("#events details > summary")
+        self.assertEqual(len(told), 15)
+        for words, link in zip(told, links):
+            self.assertEqual(link, f"open trace {re.search('trace ([0-9]+)', words)[1]} of train_step")
+        self.quiet()
+
+    def test_after_the_fix_the_page_says_so(self):
+        self.browser.open(self.fixed)
+        self.assertEqual(self.words("#verdict .first"), "1 trace of 1 function, 0 retraces.")
+        self.assertFalse([words for words in self.all_words("#findings li") if "traced again" in words])
+        name, _, calls, traces, retraces, *_, lost = self.rows("functions")[0]
+        self.assertEqual((name, calls, traces, retraces, lost), ("train_step", "48", "1", "0", "0\u202fs"))
+        self.quiet()
+
+    def test_it_is_read_in_any_window(self):
+        for page in (self.slow, self.fixed, self.whole):
+            for dark in (False, True):
+                for window in ({}, {"width": 390, "height": 800, "phone": True}):
+                    with self.subTest(page, dark=dark, **window):
+                        self.browser.open(page, dark=dark, **window)
+                        self.open_all()
+                        self.assertEqual(self.browser.ask(STANDING_OUT), [])
+                        self.assertLessEqual(
+                            self.browser.ask("document.documentElement.scrollWidth"), window.get("width", 1280)
+                        )
+                        found = self.browser.ask(CONTRAST)
+                        self.assertGreaterEqual(found["contrast"], 4.5, found)
+                        self.quiet()
+
+
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     if not browser_program():
         print("page_test.py: skipped: no chromium here (Debian's package chromium, or one that STET_CHROMIUM names)")
         sys.exit(77)
-    MAKE_PAGE = os.path.abspath(sys.argv.pop(1))
+    sys.argv[1:] = [word for word in sys.argv[1:] if os.path.abspath(word) not in (MAKE_PAGE, STET, EXAMPLE)]
     unittest.main()

@@ -597,7 +597,7 @@ def ordinary(seconds=41.3, batches=300, epochs=6):
         ],
         events=[
             {
-                "time": trace["begin"],
+                "time": trace["begin"] + trace["seconds"],  # when it was made it is told
                 "kind": "retrace",
                 "text": f"train_step is traced again: axis 1 of argument 0 'x' is {length}",
                 "function": 0,
