@@ -1,8 +1,9 @@
 # Every bench/*.cpp is a program; `run_bench` prints the table of bench/run.sh. A program that includes LibTorch's or
 # oneDNN's headers, to compare, is linked with them; one that includes what the library hides has the objects linked in.
 file(GLOB bench_sources CONFIGURE_DEPENDS bench/*.cpp)
-list(FILTER bench_sources EXCLUDE REGEX "/peer_workloads.cpp$")  # a target of its own
-set(programs "")
+list(JOIN STET_PLAIN_BENCHMARKS "|" plain)
+list(FILTER bench_sources EXCLUDE REGEX "/(${plain}).cpp$")  # they are targets already
+set(programs bench_recording)
 foreach(source IN LISTS bench_sources)
   cmake_path(GET source STEM name)
   add_executable(bench_${name} ${source})

@@ -129,7 +129,11 @@ struct Programs {
   std::unordered_map<ProgramKey, std::vector<std::shared_ptr<Program>>, ProgramKeyHash> known;
 };
 Programs& programs() {
-  static Programs* const all = new Programs;  // never destroyed: see thread_end.h
+  static Programs* const all = [] {
+    recording::watch("eager ops looked up", [] { return binding_counter.load(); });
+    recording::watch("eager ops compiled", [] { return program_counter.load(); });
+    return new Programs;  // never destroyed: see thread_end.h
+  }();
   return *all;
 }
 

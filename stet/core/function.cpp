@@ -343,6 +343,7 @@ void FunctionBase::call(Leaves leaves, std::vector<int> owners, Results& results
     return take_results(state.host.body(leaves), results);
   }
   RecordedCall recorded(state);
+  count_look_up();
   LookedUp looked_up(leaves, true, where);
   std::uint64_t epoch = hit_epoch();  // before: what is forgotten from here on is not remembered
   MissedCall missed{state.name, state.arguments, leaves, owners, looked_up.key, looked_up.tensors, where};

@@ -289,8 +289,17 @@ void record_event(const char* kind, const std::string& function, const std::stri
   if (recording::on()) recording::note({{"note", "event"}, {"kind", kind}, {"function", function}, {"text", text}});
 }
 
+namespace {
+
+std::atomic<std::uint64_t> look_ups{0};
+
+}  // namespace
+
+void count_look_up() { look_ups.fetch_add(1, std::memory_order_relaxed); }
+
 void record_traces_at_end() {
   static const bool asked = [] {
+    recording::watch("calls looked up", [] { return look_ups.load(std::memory_order_relaxed); });
     recording::at_end([](recording::Notes& notes) {
       for (const std::shared_ptr<LedgerAccount>& account : LedgerAccount::all())
         for (const std::shared_ptr<Entry>& trace : account->live()) {

@@ -42,8 +42,10 @@ void record_eviction(const Entry& trace);
 void record_trace_end(Entry& trace);
 /// "retrace", "warning", "audit", "eviction": what people are told.
 void record_event(const char* kind, const std::string& function, const std::string& text);
-/// Has the traces that live at the end of a recording told, too.
+/// Has the traces that live at the end of a recording told, too, and how many calls looked for theirs.
 void record_traces_at_end();
+/// A call that was not served at once, as one that looks the same as one before.
+void count_look_up();
 
 /// A call, from here to the end of the scope.
 class RecordedCall {

@@ -161,7 +161,13 @@ class Generators {
 class CodeStore {
  public:
   static CodeStore& instance() {
-    static CodeStore* const store = new CodeStore;  // never destroyed: see thread_end.h
+    static CodeStore* const store = [] {
+      auto* const made = new CodeStore;  // never destroyed: see thread_end.h
+      recording::watch("kernels compiled", [] { return instance().statistics().compiled; });
+      recording::watch("kernels from the object cache", [] { return instance().statistics().loaded; });
+      recording::watch("files of the object cache rejected", [] { return instance().statistics().rejected_files; });
+      return made;
+    }();
     return *store;
   }
 

@@ -28,7 +28,7 @@ namespace stet {
 using namespace reporting;
 
 std::string Profile::State::contents() const {
-  std::string bytes = recording::contents();
+  std::string bytes = recording::contents(counts_at_begin);
   if (bytes.size() < sizeof(recording::Head)) return bytes;
   auto& head = *reinterpret_cast<recording::Head*>(bytes.data());
   head.began_at += begin - head.began;
@@ -72,6 +72,7 @@ Profile::Profile(ProfileOptions options, Where where) : state_(std::make_unique<
   state.generation = fork_generation();
   state.number = recording::begin({state.path, static_cast<std::size_t>(options.max_bytes)}, where);
   state.begin = recording::now();
+  state.counts_at_begin = recording::counts();
   state.file_is_ours = !state.path.empty() && recording::writes_to(state.path);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "stet/report/profile.h"
 #include "stet/report/recorded.h"
@@ -15,6 +16,7 @@ struct Profile::State {
   bool file_is_ours = false;  // it is written as the program runs; otherwise when this ends
   std::uint64_t number = 0;   // of the recording; 0: it was ended
   std::uint64_t begin = 0;
+  std::vector<recording::Count> counts_at_begin = {};
   std::uint64_t generation = 0;  // of the process that it was begun in
   std::string ended = {};        // what was recorded, where no file has it
 

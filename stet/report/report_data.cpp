@@ -122,6 +122,7 @@ class Writer {
                      {"functions", functions()}};
     out.emplace_back("sources", std::move(lines_));  // those that functions name
     out.emplace_back("kernels", kernels());
+    out.emplace_back("caches", caches());
     out.emplace_back("training", training());
     out.emplace_back("stages", stages());
     out.emplace_back("events", events());
@@ -217,6 +218,13 @@ class Writer {
       out.push_back(Json::Object{
           {"name", name}, {"unit", is_bytes ? "bytes" : ""}, {"time", time.str()}, {"value", value.str()}});
     }
+    return out;
+  }
+
+  Json caches() {
+    Json::List out;
+    for (const CacheSummary& cache : summary_.caches)
+      out.push_back(Json::Object{{"name", cache.name}, {"found", cache.found}, {"of", cache.of}});
     return out;
   }
 

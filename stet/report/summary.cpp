@@ -220,6 +220,8 @@ class Spans {
         nested_steps_[outer] += span.duration;
     } else if (kind == Kind::wait) {
       ++out_.waits;
+    } else if (kind == Kind::run) {
+      ++out_.eager_runs;
     } else if (kind == Kind::trace) {
       ++out_.trace_spans;
     }
@@ -395,6 +397,46 @@ class Spans {
   std::vector<Step> steps_;
 };
 
+// --- caches
+
+/// How far counters went: what was told at the end or, of a program that was killed, the last that there is.
+class Counts {
+ public:
+  explicit Counts(const Recorded& recorded) : recorded_(recorded) {
+    for (const files::Json& note : recorded.notes)
+      if (string_in(note, "note") == "counts") told_ = &note;
+  }
+  /// None where nobody counted.
+  std::optional<std::int64_t> of(const char* name) const {
+    if (told_ && known_integer_in(*told_, name)) return count_in(*told_, name);
+    std::optional<std::int64_t> out;
+    constexpr double most = 1e12;
+    for (const RecordedCounter& counter : recorded_.counters)
+      if (recorded_.names[counter.name] == name) out = static_cast<std::int64_t>(std::clamp(counter.value, 0.0, most));
+    return out;
+  }
+
+ private:
+  const Recorded& recorded_;
+  const files::Json* told_ = nullptr;
+};
+
+void caches(const Recorded& recorded, Summary& out) {
+  const Counts counts(recorded);
+  auto add = [&](const char* name, std::optional<std::int64_t> missed, std::int64_t of) {
+    if (missed && of > 0) out.caches.push_back({name, std::clamp<std::int64_t>(of - *missed, 0, of), of});
+  };
+  std::int64_t calls = 0;
+  for (const FunctionSummary& function : out.functions) calls += function.calls;
+  add("calls, served at once", counts.of("calls looked up"), calls);
+  add("eager ops, served at once", counts.of("eager ops looked up"), out.eager_runs);
+  const std::optional<std::int64_t> compiled = counts.of("kernels compiled");
+  add("kernels, from the object cache", compiled,
+      compiled.value_or(0) + counts.of("kernels from the object cache").value_or(0));
+  add("allocations, without the system", counts.of("allocations from the system"),
+      counts.of("allocations").value_or(0));
+}
+
 /// By what they cost, and kernels know their functions' new places.
 void sort(Summary& out) {
   std::vector<std::size_t> order(out.functions.size()), places(out.functions.size());
@@ -461,6 +503,7 @@ Summary summarize(const Recorded& recorded) {
       if (trace.within()) served += trace.calls.value_or(0);
     function.calls = std::max(function.calls, served);
   }
+  caches(recorded, out);
   sort(out);
   return out;
 }

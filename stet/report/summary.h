@@ -92,6 +92,12 @@ struct EventSummary {
   std::string kind, text, function;  // the function's name, empty for none
 };
 
+/// How often something was found again.
+struct CacheSummary {
+  std::string name;
+  std::int64_t found = 0, of = 0;
+};
+
 inline constexpr double short_run = 5e-6;
 
 struct Summary {
@@ -103,7 +109,9 @@ struct Summary {
   std::vector<TrainingSummary> training;
   std::vector<StageSummary> stages;
   std::vector<EventSummary> events;  // by time
+  std::vector<CacheSummary> caches;  // those that were asked
   std::int64_t waits = 0;            // for data
+  std::int64_t eager_runs = 0;       // of ops outside of functions
   std::int64_t trace_spans = 0;      // which notes say more of, where they are not lost
   std::int64_t runs = 0;             // of kernels
   std::int64_t short_runs = 0;       // of them those that took less than short_run

@@ -114,6 +114,7 @@ class Writer {
     shares();
     functions();
     kernels();
+    caches();
     findings();
     return std::move(out_);
   }
@@ -202,6 +203,16 @@ class Writer {
       out_ +=
           wrapped(text("limits of this machine: ", prefixed(limits_->bytes), "B/s, ", prefixed(limits_->flops), "F/s"),
                   options_.width, "  ");
+  }
+
+  void caches() {
+    if (summary_.caches.empty()) return;
+    title("Caches");
+    Columns table({"", "found", "of"});
+    for (const CacheSummary& cache : summary_.caches)
+      table.row({cache.name, percent_text(static_cast<double>(cache.found) / static_cast<double>(cache.of)),
+                 count_text(cache.of)});
+    out_ += table.str(options_.width);
   }
 
   static double rate(const KernelSummary& kernel, double amount) {

@@ -182,10 +182,13 @@ class Session {
   /// What there is to say, once: the disk has become full.
   std::string take_problem() { return std::exchange(problem_, {}); }
 
-  /// A span that there is no room for.
-  void lose(std::uint64_t end) {
-    head().lost.fetch_add(1, std::memory_order_relaxed);
-    lost_until(end);
+  /// There is no room for it.
+  void lose(const SpanRecord& record) {
+    if (record.type != SpanRecord::span) return;
+    Head& head = this->head();
+    const std::uint64_t until = head.lost_until.load(std::memory_order_relaxed);
+    head.lost.fetch_add(1, std::memory_order_relaxed);
+    head.lost_until.store(std::max(until, record.begin + record.duration), std::memory_order_relaxed);
   }
 
   /// A chunk for spans instead of `full` (or none): one that a thread has left, a new one, or the oldest. Null: there
@@ -318,16 +321,9 @@ class Session {
     }
     if (!least) return least;
     const std::size_t count = head_of(least).used.load() / sizeof(SpanRecord);
-    this->head().lost.fetch_add(count, std::memory_order_relaxed);
     const auto* records = &least->at<SpanRecord>(sizeof(ChunkHead));
-    for (std::size_t i = 0; i < count; ++i)
-      lost_until(records[i].begin + (records[i].type == SpanRecord::span ? records[i].duration : 0));
+    for (std::size_t i = 0; i < count; ++i) lose(records[i]);
     return least;
-  }
-
-  void lost_until(std::uint64_t end) {
-    std::atomic<std::uint64_t>& last = head().lost_until;
-    last.store(std::max(last.load(std::memory_order_relaxed), end), std::memory_order_relaxed);
   }
 
   std::string path_;
@@ -341,6 +337,23 @@ class Session {
   std::vector<Chunk> text_;          // in order
   std::vector<const Memory*> held_;  // that threads write to
 };
+
+/// What watch() was told of.
+struct Watches {
+  struct Watch {
+    const char* name;
+    std::uint64_t (*value)();
+    std::uint64_t base = 0;  // when the recording began
+    std::uint64_t told = 0;  // of this recording, from there
+  };
+  Lock guard;
+  std::vector<Watch> all;
+  std::atomic<std::uint64_t> next{0};  // when they are looked at again
+};
+Watches& watches() {
+  static auto* const one = new Watches;  // never destroyed: see thread_end.h
+  return *one;
+}
 
 struct Recorder {
   Lock guard;  // of what follows
@@ -470,10 +483,7 @@ struct ThreadPlace {
     do {  // again if a thread had just filled the one that it left
       Chunk taken = all.session->take(chunk);
       chunk = std::move(taken);
-      if (!chunk) {
-        all.session->lose(now());
-        return nullptr;
-      }
+      if (!chunk) return nullptr;
       used = static_cast<std::uint32_t>(head_of(chunk).used.load(std::memory_order_relaxed) / sizeof(SpanRecord));
     } while (used == spans_in_chunk);
     next = &chunk->at<SpanRecord>(sizeof(ChunkHead)) + used;
@@ -497,7 +507,11 @@ void write(SpanRecord record) noexcept {
   try {
     ThreadPlace& place = place_of_this_thread();
     SpanRecord* room = place.room();
-    if (!room) return;
+    if (!room) {
+      Locked lock;
+      if (recorder().session) recorder().session->lose(record);
+      return;
+    }
     record.thread = static_cast<std::uint16_t>(place.number);
     *room = record;
     place.written();
@@ -505,15 +519,70 @@ void write(SpanRecord record) noexcept {
   }
 }
 
+/// With the lock held.
+void begin_session(const Place& place, Where where) {
+  Recorder& all = recorder();
+  auto fresh = std::make_shared<Session>(place, where);
+  files::Json::List kinds;
+  for (const char* one : kind_names) kinds.emplace_back(one);
+  add_note(*fresh, {{"note", "begin"},
+                    {"program", program_name()},
+                    {"stet", STET_VERSION},
+                    {"threads", thread_count()},
+                    {"cpu", cpu_name()},
+                    {"kinds", std::move(kinds)}});
+  for (std::size_t i = 0; i < all.names_in_order.size(); ++i)
+    add_name(*fresh, static_cast<Name>(i), *all.names_in_order[i]);
+  all.session = std::move(fresh);
+  current.store(last_number.fetch_add(1) + 1);
+  active.store(true);
+}
+
+constexpr std::uint64_t between_looks = 10'000'000;  // ns
+
+void begin_watches() {
+  std::lock_guard lock(watches().guard);
+  for (Watches::Watch& watch : watches().all) {
+    watch.base = watch.value();
+    watch.told = 0;
+    counter(name_of(watch.name), 0);
+  }
+}
+
+void look_at_watches() {
+  std::lock_guard lock(watches().guard);
+  for (Watches::Watch& watch : watches().all) {
+    const std::uint64_t value = watch.value() - watch.base;
+    if (value == watch.told) continue;
+    watch.told = value;
+    counter(name_of(watch.name), static_cast<double>(value));
+  }
+}
+
+/// "counts" of a recording or, since these counts, of a part of it.
+files::Json::Object counts_told(const std::vector<Count>& since) {
+  files::Json::Object out{{"note", "counts"}};
+  std::lock_guard lock(watches().guard);
+  for (const Watches::Watch& watch : watches().all) {
+    std::uint64_t base = watch.base;
+    for (const Count& count : since)
+      if (std::string_view(count.name) == watch.name) base = count.value;
+    out.emplace_back(watch.name, static_cast<std::int64_t>(watch.value() - base));
+  }
+  return out;
+}
+
 /// What there is to tell of the whole recording. Without the lock: those who are asked add notes of their own.
-Notes notes_at_end() {
+Notes notes_at_end(const std::vector<Count>& since) {
   std::vector<AtEnd> enders;
   {
     Locked lock;
     if (!recorder().session) return {};
     enders = recorder().enders;
   }
+  look_at_watches();
   Notes out;
+  out.push_back(counts_told(since));
   for (AtEnd told : enders) told(out);
   return out;
 }
@@ -561,6 +630,8 @@ void sample_memory_now() noexcept {
     place.sampled = time;
     static const Name name = name_of("memory of tensors");
     counter(name, static_cast<double>(memory_statistics().bytes_in_use));
+    std::uint64_t next = watches().next.load(std::memory_order_relaxed);
+    if (time >= next && watches().next.compare_exchange_strong(next, time + between_looks)) look_at_watches();
   } catch (const std::exception&) {
   }
 }
@@ -579,25 +650,22 @@ std::uint64_t begin(const Place& place, Where where) {
   Recorder& all = recorder();
   static const int watched = pthread_atfork(nullptr, nullptr, in_child);
   static_cast<void>(watched);
-  Locked lock;
-  if (!all.session) {
-    auto fresh = std::make_shared<Session>(place, where);
-    files::Json::List kinds;
-    for (const char* one : kind_names) kinds.emplace_back(one);
-    add_note(*fresh, {{"note", "begin"},
-                      {"program", program_name()},
-                      {"stet", STET_VERSION},
-                      {"threads", thread_count()},
-                      {"cpu", cpu_name()},
-                      {"kinds", std::move(kinds)}});
-    for (std::size_t i = 0; i < all.names_in_order.size(); ++i)
-      add_name(*fresh, static_cast<Name>(i), *all.names_in_order[i]);
-    all.session = std::move(fresh);
-    current.store(last_number.fetch_add(1) + 1);
-    active.store(true);
+  watch("allocations", [] { return memory_statistics().allocations; });
+  watch("allocations from the system", [] {
+    const MemoryStatistics now = memory_statistics();
+    return now.allocations - now.cache_hits;
+  });
+  bool is_first = false;
+  std::uint64_t number = 0;
+  {
+    Locked lock;
+    is_first = !all.session;
+    if (is_first) begin_session(place, where);
+    ++all.users;
+    number = current.load();
   }
-  ++all.users;
-  return current.load();
+  if (is_first) begin_watches();
+  return number;
 }
 
 void end(std::uint64_t number) {
@@ -610,7 +678,7 @@ void end(std::uint64_t number) {
       return;
     }
   }
-  Notes last = notes_at_end();
+  Notes last = notes_at_end({});
   std::shared_ptr<Session> ended;  // its memory goes when the lock is free
   Locked lock;
   if (--all.users > 0 || !all.session) return;  // somebody has joined meanwhile
@@ -622,9 +690,9 @@ void end(std::uint64_t number) {
   all.session = nullptr;
 }
 
-std::string contents() {
+std::string contents(const std::vector<Count>& since) {
   std::string more;
-  for (files::Json::Object& note : notes_at_end()) {
+  for (files::Json::Object& note : notes_at_end(since)) {
     const std::string words = note_text(std::move(note));
     const TextHead head{TextHead::note, static_cast<std::uint32_t>(words.size())};
     more.append(reinterpret_cast<const char*>(&head), sizeof head);
@@ -632,6 +700,20 @@ std::string contents() {
   }
   Locked lock;
   return recorder().session ? recorder().session->contents(more) : std::string();
+}
+
+void watch(const char* name, std::uint64_t (*value)()) {
+  std::lock_guard lock(watches().guard);
+  for (const Watches::Watch& known : watches().all)
+    if (std::string_view(known.name) == name) return;
+  watches().all.push_back({name, value});  // value() may need what is being made now
+}
+
+std::vector<Count> counts() {
+  std::lock_guard lock(watches().guard);
+  std::vector<Count> out;
+  for (const Watches::Watch& watch : watches().all) out.push_back({watch.name, watch.value()});
+  return out;
 }
 
 bool writes_to(const std::string& path) {

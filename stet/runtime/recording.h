@@ -56,7 +56,8 @@ STET_API void span(Kind kind, Name name, std::uint64_t begin, std::uint64_t end,
 /// A value that changes with time, as it is now.
 STET_API void counter(Name name, double value) noexcept;
 STET_API void sample_memory_now() noexcept;
-/// The counter "memory of tensors", if the last one on this thread is older than 100 µs.
+/// The counter "memory of tensors", if the last one on this thread is older than 100 µs, and from time to time what is
+/// watched.
 inline void sample_memory() noexcept {
   if (on()) [[unlikely]]
     sample_memory_now();
@@ -95,13 +96,24 @@ struct Place {
   bool beside_others = false;  // a file that is there stays, and this one gets a number in its name
 };
 
+/// Something that is counted anyway, and only grows: `value`, called with no lock of the recorder's, says how far it is
+/// now. Recordings have it as a counter that begins with them at 0. `name` is a literal. The same name again: nothing.
+void watch(const char* name, std::uint64_t (*value)());
+/// How far each is now, since the process began.
+struct Count {
+  const char* name;
+  std::uint64_t value;
+};
+STET_API std::vector<Count> counts();
+
 /// Begins to record, or joins the recording that runs, whose place stays. A number for end(). UserError if the file
 /// cannot be written.
 STET_API std::uint64_t begin(const Place& place, Where where = {});
 /// The last one of those who began it ends it.
 STET_API void end(std::uint64_t number);
-/// What is recorded now, in the form of a file; empty if nobody records.
-STET_API std::string contents();
+/// What is recorded now, in the form of a file; empty if nobody records. `since`: counts() when the part of it began
+/// that is of interest; empty: all of it.
+STET_API std::string contents(const std::vector<Count>& since = {});
 /// Whether that is the file that is being written, by whatever path.
 STET_API bool writes_to(const std::string& path);
 using Notes = std::vector<files::Json::Object>;

@@ -101,8 +101,8 @@ Json brief_data(const Recorded& recorded) {
   Json::Object out;
   out.emplace_back("running", is_being_written(recorded));
   for (auto& [name, value] : *whole.if_object()) {
-    constexpr std::string_view kept[] = {"program",   "limits",  "verdict",  "findings", "shares",
-                                         "functions", "kernels", "training", "stages",   "events"};
+    constexpr std::string_view kept[] = {"program", "limits", "verdict",  "findings", "shares", "functions",
+                                         "kernels", "caches", "training", "stages",   "events"};
     if (std::find(std::begin(kept), std::end(kept), name) == std::end(kept)) continue;
     if (name == "functions")
       for (Json& function : *value.if_list())

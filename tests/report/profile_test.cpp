@@ -176,6 +176,36 @@ TEST_F(ProfileTest, EachHasItsOwnTime) {
   EXPECT_FALSE(recording::on());
 }
 
+TEST_F(ProfileTest, WhatCachesFound) {
+  Function f = function("profiled_cached(x)", [](Tensor x) { return x * 7 + 3; });
+  const Tensor x = ones({6});
+  auto of = [](const Summary& summary, const std::string& name) {
+    for (const CacheSummary& cache : summary.caches)
+      if (cache.name == name) return std::pair(cache.found, cache.of);
+    return std::pair(std::int64_t{-1}, std::int64_t{-1});
+  };
+  Profile outer;
+  for (int call = 0; call < 5; ++call) static_cast<void>(x + x);
+  Profile inner;
+  for (int call = 0; call < 20; ++call) f(ones({call < 10 ? 6 : 7}));  // traced, bound to another size, audited
+  inner.stop();
+  for (int call = 0; call < 5; ++call) f(x);
+  outer.stop();
+  const Recorded all = read(outer), part = read(inner);
+  const auto [found, calls] = of(summarize(part), "calls, served at once");
+  EXPECT_EQ(calls, 20);
+  EXPECT_GE(found, 10);
+  EXPECT_LE(found, 18) << "one was traced, and one bound anew";
+  EXPECT_EQ(of(summarize(all), "calls, served at once"), std::pair(found + 5, calls + 5));
+  EXPECT_EQ(of(summarize(all), "eager ops, served at once").second, 5);
+  EXPECT_EQ(of(summarize(part), "eager ops, served at once").second, -1) << "none ran there";
+  EXPECT_GT(of(summarize(all), "allocations, without the system").second, 20);
+  const auto [loaded, kernels] = of(summarize(part), "kernels, from the object cache");
+  EXPECT_GE(kernels, 1);
+  EXPECT_EQ(kernels - loaded, count_of(part, recording::Kind::compile));
+  EXPECT_CONTAINS(outer.table(), "\nCaches\n");
+}
+
 TEST_F(ProfileTest, WhatAnExceptionEnds) {
   Function fails = function("profiled_failing(x)", [](Tensor x) {
     if (x.shape()[0] == 3) throw std::runtime_error("host code gives up");

@@ -98,9 +98,10 @@ TEST(Recorded, HasWhatWasTold) {
   EXPECT_EQ(recorded.kind_of(recorded.spans[2]), Kind::step);
   EXPECT_EQ(recorded.spans[2].bytes, 8);
   EXPECT_EQ(recorded.spans[2].flops, 2);
-  ASSERT_EQ(recorded.counters.size(), 1u);
-  EXPECT_EQ(recorded.names[recorded.counters[0].name], "hits");
-  EXPECT_EQ(recorded.counters[0].value, 3);
+  std::vector<double> hits;  // beside what the library counts
+  for (const RecordedCounter& counter : recorded.counters)
+    if (recorded.names[counter.name] == "hits") hits.push_back(counter.value);
+  EXPECT_EQ(hits, std::vector<double>{3});
   EXPECT_FALSE(recorded.complete);  // contents() are taken before the end
   EXPECT_EQ(recorded.damaged, 0u);
   EXPECT_EQ(recorded.lost_spans, 0u);

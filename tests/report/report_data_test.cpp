@@ -78,7 +78,7 @@ TEST(ReportData, OfAnEmptyRecording) {
   for (const auto& [name, value] : *data.if_object()) members.push_back(name);
   EXPECT_EQ(members, (std::vector<std::string>{"format", "program", "limits", "verdict", "findings", "shares", "kinds",
                                                "names", "threads", "spans", "counters", "functions", "sources",
-                                               "kernels", "training", "stages", "events"}));
+                                               "kernels", "caches", "training", "stages", "events"}));
   EXPECT_EQ(at(data, "format"), Json(1));
   EXPECT_EQ(
       files::to_text(at(data, "program")),
@@ -88,7 +88,7 @@ TEST(ReportData, OfAnEmptyRecording) {
   EXPECT_EQ(
       files::to_text(at(data, "spans")),
       R"({"count": 0, "thread": "", "kind": "", "name": "", "begin": "", "duration": "", "bytes": "", "flops": ""})");
-  for (const char* list : {"findings", "counters", "functions", "kernels", "training", "stages", "events"})
+  for (const char* list : {"findings", "counters", "functions", "kernels", "caches", "training", "stages", "events"})
     EXPECT_EQ(at(data, list), Json(Json::List())) << list;
   EXPECT_EQ(at(data, "sources"), Json(Json::Object()));
   EXPECT_EQ(files::to_text(at(data, "shares")), R"([{"name": "host code", "seconds": 2.0}])");

@@ -71,6 +71,32 @@ What to do
 )");
 }
 
+TEST(SummaryText, SaysWhatCachesFound) {
+  HandMade made = usual();
+  made.counter("kernels compiled", 10 * ms, 3);
+  made.counter("kernels from the object cache", 10 * ms, 1);
+  made.counter("kernels from the object cache", 20 * ms, 9);
+  made.counter("calls looked up", 20 * ms, 5);  // more than calls were recorded
+  EXPECT_CONTAINS(text_of(made), R"(
+Caches
+                                  found  of
+  calls, served at once             0 %   1
+  kernels, from the object cache   75 %  12
+)");
+  made.note({{"note", "counts"},
+             {"calls looked up", 0},
+             {"kernels compiled", 1},
+             {"allocations", 1000},
+             {"allocations from the system", 10}});  // at the end, when all is known
+  EXPECT_CONTAINS(text_of(made), R"(
+Caches
+                                   found     of
+  calls, served at once            100 %      1
+  kernels, from the object cache    90 %     10
+  allocations, without the system   99 %  1,000
+)");
+}
+
 TEST(SummaryText, KeepsToTheWidth) {
   HandMade made = usual();
   made.span(Kind::step, "a kernel with a name that is longer than any terminal is wide: ä ä ä ä ä ä ä ä ä ä ä ä",
