@@ -5,7 +5,8 @@
 //
 //   fashion_mnist [--model cnn|mlp] [--epochs n] [--logs folder] [folder with the four .gz files]
 //
-// With --logs it writes curves, histograms and graphs for TensorBoard: tensorboard --logdir folder
+// With --logs it writes curves, histograms, graphs and a profile of the batches 101 to 120 for TensorBoard:
+// tensorboard --logdir folder
 #include <stet/stet.h>
 
 #include <algorithm>
@@ -78,7 +79,8 @@ int run(const std::string& model_name, int epochs, const std::string& logs, cons
 
   std::vector<keras::Callback> callbacks;
   if (!logs.empty())
-    callbacks.push_back(keras::TensorBoard(logs, {.histogram_freq = 1, .write_images = true, .update_freq = 50}));
+    callbacks.push_back(keras::TensorBoard(
+        logs, {.histogram_freq = 1, .write_images = true, .update_freq = 50, .profile_batch = {101, 120}}));
   auto start = std::chrono::steady_clock::now();
   keras::History history = model.fit(train.pixels, train.labels,
                                      {.batch_size = 64,

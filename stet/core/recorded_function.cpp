@@ -14,6 +14,7 @@
 #include "stet/core/ledger_account.h"
 #include "stet/core/retrace.h"
 #include "stet/core/tensor_node.h"
+#include "stet/runtime/recorded_steps.h"
 
 namespace stet {
 namespace {
@@ -148,6 +149,7 @@ Json program_told(const Program& program) {
     const std::string words = step.str();
     const Where where = step.origin ? step.origin->where : Where();
     nodes.push_back(Json::Object{{"op", std::move(name)},
+                                 {"kernel", recorded_name(step)},
                                  {"text", words.substr(0, words.find('\n'))},
                                  {"scope", step.origin ? scope_of(step.origin->name_scope) : Json("")},
                                  {"in", numbers(in)},

@@ -1,6 +1,7 @@
 #include "stet/keras/tensorboard.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "stet/keras/model_config.h"
 #include "stet/keras/training.h"
 #include "stet/ops/ops.h"
+#include "stet/report/profile.h"
 #include "stet/report/summary_writer.h"
 #include "stet/runtime/log.h"
 
@@ -36,14 +38,43 @@ std::int64_t batches_of(const UpdateFrequency& frequency, Where where) {
                              where, "it is \"epoch\", \"batch\" or a number of batches from 1 on"));
 }
 
+/// A whole number; none where it is something else.
+std::optional<std::int64_t> number_in(std::string_view word) {
+  while (word.starts_with(' ')) word.remove_prefix(1);
+  while (word.ends_with(' ')) word.remove_suffix(1);
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
+  return error == std::errc() && end == word.data() + word.size() ? std::optional(out) : std::nullopt;
+}
+
+/// The first batch and the last one; {0, 0}: none.
+ProfileBatches batches_to_profile(const ProfileBatches& given, Where where) {
+  ProfileBatches out = given;
+  bool known = true;
+  if (given.words) {
+    const std::string_view words = *given.words;
+    const std::size_t comma = words.find(',');
+    const std::optional<std::int64_t> first = number_in(words.substr(0, comma)),
+                                      last = comma == words.npos ? first : number_in(words.substr(comma + 1));
+    known = first && last;
+    if (known) out = ProfileBatches(*first, *last);
+  }
+  const bool none = out.first == 0 && out.last == 0;
+  if (known && (none || (out.first > 0 && out.first <= out.last))) return out;
+  const std::string found = given.words                 ? text("\"", *given.words, "\"")
+                            : given.first == given.last ? text(given.first)
+                                                        : text("{", given.first, ", ", given.last, "}");
+  throw UserError(error_text(text("TensorBoard: profile_batch = ", found), where,
+                             "it is a batch, counted from 1 through all epochs, two of them from first to last, {10, "
+                             "20}, or 0 for none"));
+}
+
 void check_options(const TensorBoardOptions& options, Where where) {
   auto refuse = [&](const char* option, int value, const char* advice) {
     throw UserError(error_text(text("TensorBoard: ", option, " = ", value), where, advice));
   };
   if (options.histogram_freq < 0)
     refuse("histogram_freq", options.histogram_freq, "it is a number of epochs, or 0 for none");
-  if (options.profile_batch != 0)
-    refuse("profile_batch", options.profile_batch, "profiles are not written for TensorBoard: leave it 0");
   if (options.embeddings_freq != 0)
     refuse("embeddings_freq", options.embeddings_freq, "embeddings are not written for TensorBoard: leave it 0");
 }
@@ -76,6 +107,7 @@ class TensorBoardBody : public CustomCallback {
       : log_dir_(std::move(log_dir)),
         options_(std::move(options)),
         batches_between_(batches_of(options_.update_freq, where)),
+        profiled_(batches_to_profile(options_.profile_batch, where)),
         where_(where) {
     check_options(options_, where);
   }
@@ -85,8 +117,15 @@ class TensorBoardBody : public CustomCallback {
     validation_.reset();
     graph_is_due_ = options_.write_graph;
     batches_ = 0;
+    profile_.reset();  // of a fit() that an exception ended
   }
   void on_train_end(EpochLogs&) override {
+    if (profile_) write_profile();
+    if (batches_ < profiled_.first)
+      std::fputs(text("stet: TensorBoard: there is no profile: fit() ended after ", batches_,
+                      batches_ == 1 ? " batch" : " batches", ", and profile_batch begins at ", profiled_.first, "\n")
+                     .c_str(),
+                 stderr);
     if (train_) train_->close(where_);
     if (validation_) validation_->close(where_);
     train_.reset();
@@ -115,12 +154,17 @@ class TensorBoardBody : public CustomCallback {
   }
 
   void on_train_batch_begin(std::int64_t) override {
+    if (batches_ < profiled_.first && profiled_.first <= batches_ + steps_at_once()) {
+      first_profiled_ = batches_ + 1;
+      profile_.emplace(ProfileOptions{}, where_);
+    }
     if (options_.write_steps_per_second) batch_began_ = seconds_now();
   }
   void on_train_batch_end(std::int64_t batch, const BatchLogs& logs) override {
     const double seconds = options_.write_steps_per_second ? seconds_now() - batch_began_ : 0;
     const std::int64_t steps = batch - std::exchange(last_batch_, batch), before = batches_;
     batches_ += steps;
+    if (profile_ && batches_ >= profiled_.last) write_profile();
     if (std::exchange(graph_is_due_, false)) write_graphs();
     if (batches_between_ == 0 || before / batches_between_ == batches_ / batches_between_) return;
     if (options_.write_steps_per_second)
@@ -149,6 +193,18 @@ class TensorBoardBody : public CustomCallback {
     return *validation_;
   }
   std::int64_t iterations() const { return model().optimizer().iterations().read().item<std::int64_t>(); }
+
+  Training& training() const { return dynamic_cast<CustomModel&>(*model().body()).training(); }
+  std::int64_t steps_at_once() const {
+    std::lock_guard lock(training().guard);
+    return training().options.steps_per_execution;
+  }
+
+  void write_profile() {
+    profile_->stop(where_);
+    profile_->save_tensorboard(folder("train"), first_profiled_, where_);
+    profile_.reset();
+  }
 
   void write_weights(int epoch) {
     for (const Weight& weight : model().weights()) {
@@ -191,8 +247,11 @@ class TensorBoardBody : public CustomCallback {
   const std::string log_dir_;
   const TensorBoardOptions options_;
   const std::int64_t batches_between_;
+  const ProfileBatches profiled_;
   const Where where_;
   std::optional<SummaryWriter> train_, validation_;
+  std::optional<Profile> profile_;
+  std::int64_t first_profiled_ = 0;
   bool graph_is_due_ = false;
   std::int64_t batches_ = 0, last_batch_ = -1, steps_before_epoch_ = 0;
   double epoch_began_ = 0, batch_began_ = 0;

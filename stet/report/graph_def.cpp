@@ -209,7 +209,7 @@ std::string place_of_variable(const Graph& graph, ValueId input, const std::stri
   if (slash == std::string::npos) return {};
   const std::string part = name.substr(0, slash), below = "/" + part;
   for (const Node& node : graph.nodes)
-    if (node.name_scope && node.name_scope->ends_with(below) &&
+    if (node.name_scope && (*node.name_scope == part || node.name_scope->ends_with(below)) &&
         std::find(node.inputs.begin(), node.inputs.end(), input) != node.inputs.end())
       return *node.name_scope;
   return part;

@@ -21,6 +21,7 @@
 #include "stet/report/report_data.h"
 #include "stet/report/summary.h"
 #include "stet/report/summary_text.h"
+#include "stet/report/tensorboard_profile.h"
 #include "stet/runtime/log.h"
 
 namespace stet {
@@ -124,6 +125,10 @@ void Profile::save(const std::string& path, Where where) const {
   else
     write_report_page(out, report_data(recorded, summarize(recorded), machine_limits()));
   write_file(path, "Profile::save", where, out.view());
+}
+
+std::string Profile::save_tensorboard(const std::string& log_dir, std::int64_t first_step, Where where) const {
+  return write_tensorboard_profile(log_dir, state_->recorded(), first_step, "Profile::save_tensorboard", where);
 }
 
 ProfileSpan::ProfileSpan(std::string_view name) {

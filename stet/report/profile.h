@@ -55,6 +55,11 @@ class STET_API Profile {
   /// A page for people (".html"), a trace for Perfetto and chrome://tracing (".json"), or the recording itself
   /// (".stet-profile"). UserError for other endings and for what cannot be written.
   void save(const std::string& path, Where where = Where::here()) const;
+  /// For the profile tab of `tensorboard --logdir log_dir` (with the plugin: pip install xprof), into
+  /// <log_dir>/plugins/profile/<when it began>/<host>.xplane.pb, whose path it gives. The batches of fit() are its
+  /// steps, with numbers from `first_step` on. UserError if it cannot be written.
+  std::string save_tensorboard(const std::string& log_dir, std::int64_t first_step = 1,
+                               Where where = Where::here()) const;
 
  private:
   friend FunctionProfile inside::profiled(const FunctionBase&, const std::function<void()>&, Where);

@@ -17,20 +17,6 @@ constinit thread_local recording::Name running = 0;
 
 constexpr std::size_t most_ops_named = 4, most_title = 160;
 
-/// "matmul+add+relu: gemm f32 NN m=x_0 n=64 k=16, then …".
-std::string name_of(const Step& step) {
-  std::string out;
-  if (step.origin && step.origin->ops.size() > 1) {
-    const std::vector<const char*>& ops = step.origin->ops;
-    for (std::size_t i = 0; i < std::min(ops.size(), most_ops_named); ++i) out += text(i ? "+" : "", ops[i]);
-    if (ops.size() > most_ops_named) out += text("+", ops.size() - most_ops_named, " more");
-    out += ": ";
-  }
-  out += step.title();
-  if (out.size() > most_title) out = text(out.substr(0, most_title), "…");
-  return out;
-}
-
 /// The steps that a recording knows, by name.
 struct ToldSteps {
   Lock guard;
@@ -56,9 +42,22 @@ void tell_step(const Step& step, recording::Name number, const std::string& name
 
 }  // namespace
 
+std::string recorded_name(const Step& step) {
+  std::string out;
+  if (step.origin && step.origin->ops.size() > 1) {
+    const std::vector<const char*>& ops = step.origin->ops;
+    for (std::size_t i = 0; i < std::min(ops.size(), most_ops_named); ++i) out += text(i ? "+" : "", ops[i]);
+    if (ops.size() > most_ops_named) out += text("+", ops.size() - most_ops_named, " more");
+    out += ": ";
+  }
+  out += step.title();
+  if (out.size() > most_title) out = text(out.substr(0, most_title), "…");
+  return out;
+}
+
 RecordedStep recorded_step(const Program& program, std::size_t number, const Bindings& bindings) {
   const Step& step = *program.steps[number];
-  const std::string name = name_of(step);
+  const std::string name = recorded_name(step);
   RecordedStep out{.name = recording::name_of(name)};
   tell_step(step, out.name, name);
   if (!step.children().empty()) return out;
@@ -74,7 +73,7 @@ RecordedSteps::RecordedSteps(const Program& program, const Bindings& bindings) :
 void RecordedSteps::tell(const Program& program) const {
   if (told_.exchange(recording::session()) == recording::session()) return;
   for (std::size_t s = 0; s < steps_.size(); ++s)
-    tell_step(*program.steps[s], steps_[s].name, name_of(*program.steps[s]));
+    tell_step(*program.steps[s], steps_[s].name, recorded_name(*program.steps[s]));
 }
 
 recording::Name running_step() { return running; }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "stet/base/bindings.h"
@@ -11,6 +12,10 @@
 namespace stet {
 
 class Program;
+class Step;
+
+/// What its spans are called: "matmul+add+relu: gemm f32 NN m=x_0 n=64 k=16, then …".
+std::string recorded_name(const Step& step);
 
 /// What the spans of a step say.
 struct RecordedStep {

@@ -11,6 +11,7 @@
 #include "stet/report/numbers.h"
 #include "stet/report/page.h"
 #include "stet/report/report_data.h"
+#include "stet/report/tensorboard_profile.h"
 #include "stet/tools/commands.h"
 #include "stet/tools/output.h"
 #include "stet/tools/output_file.h"
@@ -85,7 +86,8 @@ void refuse_overwriting(const std::string& recording, const std::string& output)
 
 int run(const Words& words) {
   const std::string path = recording_path(words);
-  const std::optional<std::string> page = words.value("-o"), chrome = words.value("--chrome");
+  const std::optional<std::string> page = words.value("-o"), chrome = words.value("--chrome"),
+                                   logs = words.value("--tensorboard");
   const bool json = words.has("--json");
   std::vector<Bound> bounds;
   for (const std::string& bound : words.values("--max-traces")) bounds.push_back(bound_of(bound));
@@ -113,9 +115,13 @@ int run(const Words& words) {
     file.commit();
   }
   const bool stdout_is_taken = json || page == "-" || chrome == "-";
+  if (logs) {
+    const std::string written = reporting::write_tensorboard_profile(*logs, recorded, 1, "stet report");
+    if (!stdout_is_taken) std::cout << files::shown_name(written) << "\n";
+  }
   if (page && !stdout_is_taken) {
     for (const std::string& sentence : verdict_of(recorded, summary)) std::cout << files::shown_name(sentence) << "\n";
-  } else if (!chrome && !stdout_is_taken) {
+  } else if (!chrome && !logs && !stdout_is_taken) {
     std::cout << summary_text(recorded, summary, limits, text_options());
   }
   std::cout.flush();
@@ -132,6 +138,7 @@ const Command report_command{
     .options = {{"-o", "FILE", "write all of it as one page for a browser, which needs no network; -: to stdout"},
                 json_option,
                 {"--chrome", "FILE", "write the timeline for ui.perfetto.dev or chrome://tracing; -: to stdout"},
+                {"--tensorboard", "LOGDIR", "write it for the profile tab of tensorboard --logdir LOGDIR"},
                 {"--max-traces", "[NAME=]N",
                  "end with 1 if a function was traced more than N times; NAME: that function; may be given again"}},
     .text =
@@ -140,6 +147,7 @@ const Command report_command{
         "\n"
         "  STET_PROFILE=. ./train\n"
         "  stet report train.stet-profile -o report.html\n"
+        "  stet report train.stet-profile --tensorboard logs\n"
         "  stet report train.stet-profile --max-traces train_step=1",
     .run = run};
 

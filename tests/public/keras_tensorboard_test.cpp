@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 
 #include "event_files.h"
+#include "profile_files.h"
 #include "resumed.h"
 #include "stet/stet.h"
 
@@ -45,8 +47,16 @@ class TensorBoardTest : public FilesTest {
   EventFile train() const { return event_files::read_folder(folder + "/train"); }
   EventFile validation() const { return event_files::read_folder(folder + "/validation"); }
 
+  std::vector<std::string> profiles() const { return profile_files::files_below(folder); }
+  static std::vector<double> steps_in(const profile_files::Space& space) {
+    std::vector<double> out;
+    for (const profile_files::Event& step : space.named("step")) out.push_back(step.number("step_num"));
+    return out;
+  }
+
   keras::Model model;
   Tensor x, y;
+  std::string told;
 };
 
 std::vector<std::int64_t> steps_of(const std::vector<Value>& values) {
@@ -161,7 +171,9 @@ TEST_F(TensorBoardTest, GraphsHaveLayersAsScopes) {
   EXPECT_TRUE(nodes.contains("sequential/dense/matmul"));
   EXPECT_TRUE(nodes.contains("sequential/dense/relu"));
   EXPECT_TRUE(nodes.contains("sequential/dense_1/matmul"));
+  // Weights are in their layers, also those that gradients read.
   EXPECT_TRUE(nodes.contains("sequential/dense/kernel"));
+  EXPECT_TRUE(nodes.contains("sequential/dense_1/kernel"));
   for (const char* part :
        {"compute_loss/loss/", "compute_metrics/mae/", "gradients/sequential/dense/", "sgd/sequential/dense/kernel/"})
     EXPECT_TRUE(std::any_of(nodes.begin(), nodes.end(), [&](const auto& one) { return one.first.starts_with(part); }))
@@ -269,10 +281,109 @@ TEST_F(TensorBoardTest, WrongOptionsAreRefused) {
   EXPECT_CONTAINS(refused({.update_freq = "step"}), "TensorBoard: update_freq is \"step\"\n");
   EXPECT_CONTAINS(refused({.update_freq = 0}), "TensorBoard: update_freq is 0\n");
   EXPECT_CONTAINS(refused({.update_freq = -3}), "fix: it is \"epoch\", \"batch\" or a number of batches from 1 on");
-  EXPECT_CONTAINS(refused({.profile_batch = 5}), "TensorBoard: profile_batch = 5\n");
-  EXPECT_CONTAINS(refused({.profile_batch = 5}), "fix: profiles are not written for TensorBoard: leave it 0");
   EXPECT_CONTAINS(refused({.embeddings_freq = 1}), "TensorBoard: embeddings_freq = 1\n");
   EXPECT_CONTAINS(refused({.embeddings_freq = 1}), "fix: embeddings are not written for TensorBoard: leave it 0");
+}
+
+TEST_F(TensorBoardTest, ProfilesOfTheseBatchesOnly) {
+  fit(model, {.profile_batch = {2, 4}}, 3);
+  const std::vector<std::string> files = profiles();
+  ASSERT_EQ(files.size(), 1u);
+  // In the run of training, in a folder with the time for a name.
+  const std::filesystem::path file = files[0];
+  EXPECT_EQ(file.parent_path().parent_path(), folder + "/train/plugins/profile");
+  EXPECT_TRUE(std::regex_match(file.parent_path().filename().string(), std::regex("\\d{4}(_\\d\\d){5}"))) << file;
+  const profile_files::Space space = profile_files::read(files[0]);
+  EXPECT_EQ(space.hosts.at(0) + ".xplane.pb", file.filename());
+  EXPECT_EQ(steps_in(space), (std::vector<double>{2, 3, 4}));
+  // The third batch ends an epoch, so there is a validation; what it takes is no step.
+  std::map<std::string, int> batches;
+  for (const profile_files::Event& batch : space.of_kind("batch")) ++batches[batch.name];
+  EXPECT_EQ(batches, (std::map<std::string, int>{{"test_step", 3}, {"train_step", 3}}));
+  std::set<std::string> scopes;
+  for (const profile_files::Event& step : space.of_kind("step")) scopes.insert(step.text("scope"));
+  for (const char* scope :
+       {"sequential/dense", "sequential/dense_1", "gradients/sequential/dense", "compute_loss/loss"})
+    EXPECT_TRUE(scopes.contains(scope)) << scope << ::testing::PrintToString(scopes);
+  for (const profile_files::Event& step : space.of_kind("step"))
+    EXPECT_EQ(step.text("tf_op").find(step.text("scope")), 0u);
+  EXPECT_EQ(train().tags(), (Tags{"keras", "epoch_loss", "epoch_mae", "epoch_learning_rate"}));
+}
+
+TEST_F(TensorBoardTest, ProfilesAsKerasTakesThem) {
+  auto profiled = [&](keras::ProfileBatches batches, int epochs = 2) {
+    std::filesystem::remove_all(folder + "/train");
+    testing::internal::CaptureStderr();
+    fit(model, {.profile_batch = std::move(batches)}, epochs, {}, false);
+    told = testing::internal::GetCapturedStderr();
+    const std::vector<std::string> files = profiles();
+    return files.empty() ? std::vector<double>{} : steps_in(profile_files::read(files.at(0)));
+  };
+  using Numbers = std::vector<double>;
+  EXPECT_EQ(profiled(0), Numbers{});
+  EXPECT_EQ(profiled({0, 0}), Numbers{});
+  EXPECT_EQ(profiled(1), Numbers{1});
+  EXPECT_EQ(profiled(5), Numbers{5});
+  EXPECT_EQ(profiled({3, 3}), Numbers{3});
+  EXPECT_EQ(profiled("4"), Numbers{4});
+  EXPECT_EQ(profiled("2, 3"), (Numbers{2, 3}));
+  EXPECT_EQ(profiled({5, 100}), (Numbers{5, 6})) << "training ends before";
+  EXPECT_EQ(told, "");
+  EXPECT_EQ(profiled(7), Numbers{});
+  EXPECT_EQ(told,
+            "stet: TensorBoard: there is no profile: fit() ended after 6 batches, and profile_batch begins at 7\n");
+  EXPECT_EQ(profiled(2, 0), Numbers{});
+  // Steps that are run together are profiled together.
+  compile(model, false, 2);  // an epoch is two batches and one
+  EXPECT_EQ(profiled(2), (Numbers{1, 2}));
+  EXPECT_EQ(profiled(3), Numbers{3});
+  EXPECT_EQ(profiled({3, 4}), (Numbers{3, 4, 5}));
+}
+
+TEST_F(TensorBoardTest, ProfilesSayWhatWasTraced) {
+  fit(model, {.profile_batch = {1, 3}}, 1, {}, false);
+  const profile_files::Space space = profile_files::read(profiles().at(0));
+  std::vector<std::string> calls;
+  for (const profile_files::Event& call : space.of_kind("call"))
+    if (call.name == "train_step") calls.push_back(call.text("tf_function_call"));
+  EXPECT_EQ(calls, (std::vector<std::string>{"traced-nonXla", "notTraced-nonXla", "notTraced-nonXla"}));
+}
+
+TEST_F(TensorBoardTest, ATrainingThatGoesOnProfilesWhatItHasNotDone) {
+  const resumed::Folder backup;
+  auto run = [&](std::int64_t kill_at, keras::ProfileBatches batches) {
+    keras::clear_session();
+    const keras::Sequential again{keras::Input({3}), keras::Dense(1)};
+    compile(again);
+    again.fit(x, y,
+              {.batch_size = 8,
+               .epochs = 2,
+               .verbose = 0,
+               .callbacks = {keras::TensorBoard(folder, {.profile_batch = std::move(batches)}),
+                             keras::BackupAndRestore(backup.path(), {.save_freq = 1}), resumed::KillAt(kill_at)}});
+  };
+  EXPECT_THROW(run(5, {4, 6}), resumed::Killed);
+  EXPECT_TRUE(profiles().empty());
+  testing::internal::CaptureStderr();
+  run(0, {5, 6});
+  testing::internal::GetCapturedStderr();
+  ASSERT_EQ(profiles().size(), 1u);
+  EXPECT_EQ(steps_in(profile_files::read(profiles()[0])), (std::vector<double>{5, 6}));
+}
+
+TEST_F(TensorBoardTest, BatchesThatCannotBeProfiled) {
+  auto refused = [](keras::ProfileBatches batches) {
+    return error_of([&] { keras::TensorBoard("logs", {.profile_batch = std::move(batches)}); });
+  };
+  EXPECT_CONTAINS(refused(-1), "TensorBoard: profile_batch = -1\n");
+  EXPECT_CONTAINS(refused(-1),
+                  "fix: it is a batch, counted from 1 through all epochs, two of them from first to last, {10, 20}, or "
+                  "0 for none");
+  EXPECT_CONTAINS(refused({5, 2}), "TensorBoard: profile_batch = {5, 2}\n");
+  EXPECT_CONTAINS(refused({-3, 5}), "TensorBoard: profile_batch = {-3, 5}\n");
+  EXPECT_CONTAINS(refused({0, 5}), "TensorBoard: profile_batch = {0, 5}\n");
+  for (const char* words : {"", "x", "1,", ",2", "1,2,3", "3-5", "1.5", "20,10", "99999999999999999999"})
+    EXPECT_CONTAINS(refused(words), std::string("TensorBoard: profile_batch = \"") + words + "\"\n");
 }
 
 TEST_F(TensorBoardTest, AFolderThatCannotBeIsKnownBeforeTheFirstBatch) {

@@ -18,6 +18,7 @@
 
 #include "event_files.h"
 #include "forks.h"
+#include "profile_files.h"
 #include "stet/stet.h"
 
 namespace stet {
@@ -677,9 +678,11 @@ void train(const std::string& folder) {
             {.batch_size = 16,
              .epochs = 5,
              .verbose = 0,
-             .callbacks = {keras::TensorBoard(
-                 folder,
-                 {.histogram_freq = 1, .write_images = true, .write_steps_per_second = true, .update_freq = "batch"})},
+             .callbacks = {keras::TensorBoard(folder, {.histogram_freq = 1,
+                                                       .write_images = true,
+                                                       .write_steps_per_second = true,
+                                                       .update_freq = "batch",
+                                                       .profile_batch = {6, 15}})},
              .validation_split = 0.25});
 }
 
@@ -711,12 +714,22 @@ TEST_F(SummaryWriterTest, WritesEventsForOthers) {
     writer.scalar("accuracy", 0.5 + trial * 0.1, 1);
   }
   train(root + "/training");
+  on_retrace([](const RetraceEvent&) {});
+  Function scaled = function("scaled(x, rate)", [](Tensor x, double rate) { return sum(x) * rate; });
+  Profile profile;
+  for (int i = 0; i < 5; ++i) scaled(ones({4}), 0.5 + i);
+  profile.stop();
+  profile.save_tensorboard(root + "/retraces");
+  on_retrace({});
   EXPECT_EQ(event_files::read_folder(root + "/all").of("curve/sine").size(), 100u);
   EXPECT_EQ(event_files::read_folder(root + "/trials/2").of("accuracy").at(0).number(), 0.7f);
   const event_files::EventFile training = event_files::read_folder(root + "/training/train");
   EXPECT_EQ(training.of("batch_accuracy").size(), 5 * 5u);
   EXPECT_EQ(training.of("conv2d/kernel/image").size(), 5u);
   EXPECT_TRUE(nodes_of(training.graphs.at(0)).contains("functional/wide/matmul"));
+  ASSERT_EQ(profile_files::files_below(root + "/training").size(), 1u);
+  EXPECT_EQ(profile_files::read(profile_files::files_below(root + "/training")[0]).named("step").size(), 10u);
+  ASSERT_EQ(profile_files::files_below(root + "/retraces").size(), 1u);
 }
 
 }  // namespace

@@ -7,17 +7,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "stet/report/recorded.h"
 #include "stet/report/summary.h"
 #include "stet/stet.h"
 #include "tests/public/expect_error.h"
 #include "tests/public/forks.h"
+#include "tests/public/profile_files.h"
 
 namespace stet {
 namespace {
@@ -393,6 +396,92 @@ TEST_F(ProfileTest, AllThatItSaves) {
     profile.stop();
   }
   EXPECT_TRUE(read_recording(path("run.stet-profile")).complete);
+}
+
+TEST_F(ProfileTest, ForTensorBoardWithAllThatTheRecordingHas) {
+  Variable total(zeros({8}));
+  Function f = function("profiled_board(x, w)", [&](Tensor x, Tensor w) {
+    Tensor y;
+    {
+      NameScope layer("a_layer");
+      y = relu(matmul(x, w));
+    }
+    total.assign_add(sum(y, {0}));
+    return while_loop([](Tensor v) { return v < 1000.f; }, [](Tensor v) { return v * 2 + 1; }, sum(y));
+  });
+  Profile profile;
+  for (int call = 0; call < 5; ++call) f(ones({6, 4}), ones({4, 8}));
+  const std::string running = profile.save_tensorboard(path("logs"));
+  profile.stop();
+  const std::string stopped = profile.save_tensorboard(path("logs/"), 7);
+  EXPECT_EQ(profile_files::files_below(path("logs")).size(), 2u);
+  EXPECT_NE(running, stopped);
+  EXPECT_EQ(profile_files::read(running).warnings.size(), 0u);
+  const profile_files::Space space = profile_files::read(stopped);
+  const Recorded recorded = read(profile);
+
+  // Counts, names and times are the recording's.
+  std::multiset<std::tuple<std::string, std::string, std::int64_t, std::int64_t>> expected, found;
+  for (const RecordedSpan& span : recorded.spans)
+    expected.emplace(recorded.kinds[span.kind], recorded.names[span.name], span.begin * 1000, span.duration * 1000);
+  for (const std::string& kind : recorded.kinds)
+    for (const profile_files::Event& event : space.of_kind(kind))
+      found.emplace(kind, event.name, event.begin, event.duration);
+  EXPECT_GT(expected.size(), 30u);
+  EXPECT_EQ(found, expected);
+
+  // Kernels know where they come from.
+  std::int64_t in_layer = 0;
+  for (const profile_files::Event& step : space.of_kind("step")) {
+    EXPECT_CONTAINS(step.text("source"), "profile_test.cpp:");
+    if (step.text("scope") != "a_layer") continue;
+    ++in_layer;
+    EXPECT_EQ(step.text("tf_op").find("a_layer/matmul"), 0u) << step.text("tf_op");
+    EXPECT_GT(step.number("flops"), 0);
+    EXPECT_GT(step.number("bytes_accessed"), 0);
+  }
+  EXPECT_EQ(in_layer, 5);
+  const std::vector<profile_files::Event> calls = space.of_kind("call");
+  ASSERT_EQ(calls.size(), 5u);
+  for (std::size_t call = 0; call < 5; ++call) {
+    EXPECT_EQ(calls[call].name, "profiled_board");
+    EXPECT_EQ(calls[call].text("tf_function_call"), call == 0 ? "traced-nonXla" : "notTraced-nonXla");
+    EXPECT_EQ(calls[call].number("tracing_count"), 1);
+    EXPECT_CONTAINS(calls[call].text("source"), "profile_test.cpp:");
+  }
+}
+
+TEST_F(ProfileTest, WhereTensorBoardFindsIt) {
+  Profile profile;
+  { ProfileSpan span("mine"); }
+  profile.stop();
+  const std::filesystem::path file = profile.save_tensorboard(path("logs"));
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  EXPECT_EQ(file.filename(), std::string(host) + ".xplane.pb");
+  EXPECT_EQ(file.parent_path().parent_path(), path("logs/plugins/profile"));
+  // The local time at which the recording began.
+  const std::time_t began = read(profile).began_at / 1'000'000'000;
+  std::tm parts;
+  char time[64] = {};
+  std::strftime(time, sizeof time, "%Y_%m_%d_%H_%M_%S", localtime_r(&began, &parts));
+  EXPECT_EQ(file.parent_path().filename(), time);
+  // Nothing is overwritten.
+  EXPECT_EQ(std::filesystem::path(profile.save_tensorboard(path("logs"))).parent_path().filename(),
+            std::string(time) + "_2");
+  EXPECT_EQ(profile_files::read(file).hosts, std::vector<std::string>{host});
+
+  EXPECT_CONTAINS(error_of([&] { profile.save_tensorboard(""); }),
+                  "Profile::save_tensorboard: '': the path of the folder is empty\n");
+  EXPECT_CONTAINS(error_of([&] { profile.save_tensorboard(""); }),
+                  "fix: give the folder that TensorBoard is called with: tensorboard --logdir");
+  EXPECT_CONTAINS(error_of([&] { profile.save_tensorboard(std::string("a\0b", 3)); }), "a zero byte is in the path");
+  std::ofstream(path("file")) << "x";
+  EXPECT_CONTAINS(error_of([&] { profile.save_tensorboard(path("file")); }),
+                  "Profile::save_tensorboard: '" + path("file") +
+                      "/plugins/profile': the folder cannot be made: Not a directory\n");
+  EXPECT_CONTAINS(error_of([&] { profile.save_tensorboard(path("file")); }),
+                  "fix: give a folder that you may write to, or that can be made");
 }
 
 // --- one function

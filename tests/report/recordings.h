@@ -113,13 +113,9 @@ inline HandMade whole_recording(std::uint64_t length = 3'000'000'000) {
   using recording::Kind;
   constexpr std::uint64_t ms = 1'000'000;
   HandMade made(length);
-  const Json::Object node{{"op", "add"},
-                          {"text", "add x y"},
-                          {"scope", "model/dense"},
-                          {"in", Json::List{0}},
-                          {"file", "/src/train.cpp"},
-                          {"line", 30},
-                          {"made_of", Json::List{"add"}}};
+  const Json::Object node{
+      {"op", "add"},         {"kernel", "matmul"},       {"text", "add x y"}, {"scope", "model/dense"},
+      {"in", Json::List{0}}, {"file", "/src/train.cpp"}, {"line", 30},        {"made_of", Json::List{"add"}}};
   const Json::Object graph{{"nodes", Json::List{node, node}}};
   for (int number : {1, 2}) {
     made.note({{"note", "trace"},

@@ -4,6 +4,7 @@
 
 #include "stet/base/text.h"
 #include "stet/tools/output.h"
+#include "tests/public/profile_files.h"
 #include "tests/report/recordings.h"
 #include "tests/tools/command.h"
 
@@ -81,6 +82,24 @@ TEST_F(ReportCommandTest, WritesTheTimeline) {
   const Json trace = files::parse_json(contents("trace.json"), files::test_reading());
   EXPECT_GT(trace.find("traceEvents")->if_list()->size(), 160u);
   EXPECT_EQ(stet({"report", recording(), "--chrome", "-"}).out, contents("trace.json"));
+}
+
+TEST_F(ReportCommandTest, WritesTensorBoardsProfile) {
+  const Ran ran = stet({"report", recording(), "--tensorboard", folder() / "logs"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const std::vector<std::string> files = profile_files::files_below(folder() / "logs");
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(ran.out, files[0] + "\n");
+  EXPECT_EQ(files[0].find(folder() / "logs/plugins/profile/2023_11_1"), 0u) << files[0];  // when it began
+  EXPECT_EQ(profile_files::read(files[0]).of_kind("call").size(), 40u);
+  // Beside what goes to stdout it says nothing.
+  const Ran beside = stet({"report", recording(), "--json", "--tensorboard", folder() / "logs"});
+  EXPECT_EQ(beside.out, stet({"report", recording(), "--json"}).out);
+  EXPECT_EQ(profile_files::files_below(folder() / "logs").size(), 2u);
+  const Ran refused = stet({"report", recording(), "--tensorboard", folder() / "run.stet-profile"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_CONTAINS(refused.err, "stet report: '" + (folder() / "run.stet-profile/plugins/profile") +
+                                   "': the folder cannot be made: Not a directory");
 }
 
 TEST_F(ReportCommandTest, BoundsTraces) {

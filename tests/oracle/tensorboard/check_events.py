@@ -3,13 +3,16 @@
 The test SummaryWriterTest.WritesEventsForOthers writes the files into the folder that STET_WRITTEN_EVENTS names:
 
     STET_WRITTEN_EVENTS=/tmp/events build/release/stet_public_tests --gtest_filter=*WritesEventsForOthers
-    python3 -m venv venv && venv/bin/pip install tensorboard "setuptools<81"
+    python3 -m venv venv && venv/bin/pip install tensorboard xprof "setuptools<81"
     venv/bin/python check_events.py /tmp/events [folder for pictures]
 
-Run by hand with TensorBoard 2.21, as no test needs Python. The events are read by its loader, and asked for as a browser
-does, from the server that it starts. With a folder, and chromium, it takes pictures of the pages, to be looked at.
+Run by hand with TensorBoard 2.21 and xprof 2.24, the plugin of the profile tab, as no test needs Python. The events are
+read by its loader, the profiles by the plugin's, and both are asked for as a browser does, from the server that it
+starts. With a folder, and chromium, it takes pictures of the pages, to be looked at; the profile tab draws tables and
+charts only where the browser may load a library from the network.
 """
 
+import gzip
 import json
 import math
 import pathlib
@@ -25,6 +28,7 @@ import numpy as np
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.compat.proto import graph_pb2
 from tensorboard.util import tensor_util
+from xprof.profile_data import ProfileData
 
 folder = pathlib.Path(sys.argv[1])
 pictures = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -69,6 +73,19 @@ for node in graph.node:
         assert name.split(":")[0] in names, (node.name, name)
 print(f"files: {len(names)} nodes of the training step, {len(train.Tags()['tensors'])} tags of the training")
 
+profiles = sorted(folder.glob("**/*.xplane.pb"))
+assert [p.relative_to(folder).parts[:-2] for p in profiles] == [
+    ("retraces", "plugins", "profile"),
+    ("training", "train", "plugins", "profile"),
+], profiles
+planes = {plane.name: plane for plane in ProfileData.from_serialized_xspace(profiles[1].read_bytes()).planes}
+assert planes.keys() == {"/host:CPU", "Task Environment"}, planes
+events = [event for line in planes["/host:CPU"].lines for event in line.events]
+steps = [event for event in events if event.name == "step"]
+assert [dict(step.stats)["step_num"] for step in steps] == [str(number) for number in range(6, 16)]
+assert sum(event.name == "train_step" for event in events) >= 2 * len(steps)  # the batches, and the calls in them
+print(f"files: a profile of {len(steps)} steps and {len(events)} events")
+
 # ---- The server.
 
 port = 6106
@@ -88,7 +105,8 @@ page = f"http://localhost:{port}/"
 def asked(path, **arguments):
     query = "?" + urllib.parse.urlencode(arguments) if arguments else ""
     with urllib.request.urlopen(page + path + query) as answer:
-        return answer.read()
+        content = answer.read()
+        return gzip.decompress(content) if answer.headers["Content-Encoding"] == "gzip" else content
 
 
 def data(plugin, call, **arguments):
@@ -143,6 +161,49 @@ try:
     assert {"functional/image", "functional/conv2d", "functional/add", "functional/classes"} <= in_layers, in_layers
     assert layers.count("input:") == 8, layers  # a chain of eight, and one that goes around a layer
     print(f"server: {len(runs)} runs, {len(in_ops)} nodes, {len(in_layers)} layers")
+
+    def tool_of(run, tool):
+        """Tables: their properties, and a list of rows."""
+        host = data("profile", "hosts", run=run, tag=tool)[0]["hostname"]
+        return data("profile", "data", run=run, tag=tool, host=host)
+
+    def rows(table):
+        names = [column["id"] for column in table["cols"]]
+        return [dict(zip(names, [cell["v"] for cell in row["c"]], strict=True)) for row in table["rows"]]
+
+    def table_with(tables, column):
+        return next(t for t in tables if any(c["id"] == column for c in t.get("cols", [])))
+
+    profiled = {run.split("/2")[0]: run for run in data("profile", "runs")}
+    assert profiled.keys() == {"training/train", "retraces"}, profiled
+    training = profiled["training/train"]
+    assert {"overview_page", "trace_viewer@", "framework_op_stats", "input_pipeline_analyzer"} <= set(
+        data("profile", "run_tools", run=training)
+    )
+    overview = tool_of(training, "overview_page")
+    times = table_with(overview, "stepnum")
+    # It leaves out the first and the last step.
+    assert [row["stepnum"] for row in rows(times)] == [f"step {number}" for number in range(7, 15)], rows(times)
+    for row in rows(times):
+        parts = row["hostComputeTimeMs"] + row["infeedTimeMs"] + row["otherTimeMs"]
+        assert row["hostComputeTimeMs"] > 0 and row["infeedTimeMs"] > 0, row
+        assert abs(parts - row["stepTimeMs"]) < 1e-3, row
+    assert "of the total step time sampled is waiting for input" in times["p"]["input_conclusion"]
+    kernels = {row["operation"]: row for row in rows(tool_of(training, "framework_op_stats")[0])}
+    wide = [name for name in kernels if name.startswith("functional/wide/matmul")]
+    assert len(wide) == 1 and kernels[wide[0]]["occurrences"] == 10, kernels.keys()
+    assert any(name.startswith("gradients/functional/conv2d/") for name in kernels), kernels.keys()
+    timeline = tool_of(training, "trace_viewer@")["traceEvents"]
+    drawn = {event["name"] for event in timeline if event["ph"] == "X"}
+    assert {f"step {number}" for number in range(6, 16)} | {"train_step"} <= drawn, drawn
+    assert any(event["ph"] == "C" and event["name"] == "memory of tensors" for event in timeline)
+    first = min(event["ts"] for event in timeline if event["ph"] == "X")
+    assert first < 1e6, first  # microseconds from the beginning
+    tips = table_with(tool_of(profiled["retraces"], "overview_page"), "tip_type")["p"]
+    assert tips["tf_function_statement_html"] == (
+        'Expensive tf-functions detected ("scaled") due to either retracing or eager execution.'
+    ), tips
+    print(f"profile: {len(kernels)} kernels, {len(timeline)} events in the timeline")
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
         for name, place in {
@@ -153,6 +214,10 @@ try:
             "images": "#images",
             "text": "#text",
             "hparams": "#hparams",
+            "profile_overview": f"#profile&run={training}&tool=overview_page",
+            "profile_trace": f"?tool=trace_viewer@&run={training}#profile&run={training}&tool=trace_viewer@",
+            "profile_input": f"?tool=input_pipeline_analyzer&run={training}#profile",
+            "profile_ops": f"?tool=framework_op_stats&run={training}#profile",
         }.items():
             subprocess.run(
                 [shutil.which("chromium"), "--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu",
