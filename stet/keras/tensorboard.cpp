@@ -122,10 +122,9 @@ class TensorBoardBody : public CustomCallback {
   void on_train_end(EpochLogs&) override {
     if (profile_) write_profile();
     if (batches_ < profiled_.first)
-      std::fputs(text("stet: TensorBoard: there is no profile: fit() ended after ", batches_,
-                      batches_ == 1 ? " batch" : " batches", ", and profile_batch begins at ", profiled_.first, "\n")
-                     .c_str(),
-                 stderr);
+      warn("keras",
+           text("stet: TensorBoard: there is no profile: fit() ended after ", batches_,
+                batches_ == 1 ? " batch" : " batches", ", and profile_batch begins at ", profiled_.first, "\n"));
     if (train_) train_->close(where_);
     if (validation_) validation_->close(where_);
     train_.reset();

@@ -14,6 +14,7 @@
 
 #include "stet/base/text.h"
 #include "stet/files/proto.h"
+#include "stet/report/findings.h"
 #include "stet/report/json_members.h"
 #include "stet/report/kernel_places.h"
 #include "stet/report/span_tree.h"
@@ -62,7 +63,12 @@ std::string op_type(std::string_view ops) {
   return out.empty() ? "unnamed" : out;
 }
 std::string op_name(const KernelPlace& place, std::string_view kernel) {
-  const std::string type = op_type(place.ops.empty() ? kernel.substr(0, kernel.find(' ')) : place.ops);
+  constexpr int most_named = 4;  // of the ops of a kernel
+  std::string ops = place.ops.empty() ? std::string(kernel.substr(0, kernel.find(' '))) : place.ops;
+  std::size_t end = 0;
+  for (int named = 0; named < most_named && end != ops.npos; ++named) end = ops.find('+', end + 1);
+  if (end != ops.npos) ops = text(ops.substr(0, end), "_", std::count(ops.begin() + end, ops.end(), '+'), "_more");
+  const std::string type = op_type(ops);
   std::string scope = place.scope;
   std::replace(scope.begin(), scope.end(), ':', '_');
   return text(scope, scope.empty() ? "" : "/", type, ":", type);
@@ -164,6 +170,8 @@ class Writer {
     if (recorded_.lost_spans > 0)
       space.bytes(3, text("The recording was full: the oldest ", recorded_.lost_spans, " spans are not in it."));
     if (!recorded_.complete) space.bytes(3, "The recording was not ended: the program still ran, or was killed.");
+    // The overview page has them under the heading of diagnostics.
+    for (const Finding& finding : findings_of(recorded_, summary_, std::nullopt)) space.bytes(3, finding.text);
     space.bytes(4, options_.host);
     return std::move(space).str();
   }

@@ -13,7 +13,8 @@ struct XSpaceOptions {
 };
 
 /// An XSpace as protocol buffer: a line for each thread with all spans, a span around each batch of fit() and the wait
-/// for it, which the plugin takes for steps, counters, and retraces, warnings and the like as instants.
+/// for it, which the plugin takes for steps, counters, and retraces, warnings and the like as instants. What a report
+/// would say that there is to do stands among its warnings.
 std::string xspace_of(const Recorded& recorded, const XSpaceOptions& options);
 
 }  // namespace stet::reporting

@@ -416,7 +416,7 @@ TEST_F(ProfileTest, ForTensorBoardWithAllThatTheRecordingHas) {
   const std::string stopped = profile.save_tensorboard(path("logs/"), 7);
   EXPECT_EQ(profile_files::files_below(path("logs")).size(), 2u);
   EXPECT_NE(running, stopped);
-  EXPECT_EQ(profile_files::read(running).warnings.size(), 0u);
+  EXPECT_EQ(profile_files::read(running).of_kind("call").size(), 5u);
   const profile_files::Space space = profile_files::read(stopped);
   const Recorded recorded = read(profile);
 

@@ -4,6 +4,8 @@
 #include <cctype>
 
 #include "stet/base/text.h"
+#include "stet/report/findings.h"
+#include "stet/report/summary.h"
 #include "tests/public/expect_error.h"
 #include "tests/public/profile_files.h"
 #include "tests/report/recordings.h"
@@ -121,10 +123,21 @@ TEST(XSpace, OfOneOfEverything) {
 
 TEST(XSpace, SaysWhatIsNotInIt) {
   HandMade full(1 * s, 17);
-  EXPECT_EQ(space_of(full).warnings, Texts{"The recording was full: the oldest 17 spans are not in it."});
+  EXPECT_EQ(space_of(full).warnings.at(0), "The recording was full: the oldest 17 spans are not in it.");
   HandMade killed(1 * s);
   killed.poke(offsetof(recording::Head, ended), std::uint64_t{0});
-  EXPECT_EQ(space_of(killed).warnings, Texts{"The recording was not ended: the program still ran, or was killed."});
+  EXPECT_EQ(space_of(killed).warnings.at(0), "The recording was not ended: the program still ran, or was killed.");
+}
+
+TEST(XSpace, SaysWhatThereIsToDo) {
+  const Recorded recorded = whole_recording().read();
+  Texts expected;
+  for (const Finding& finding : findings_of(recorded, summarize(recorded), std::nullopt))
+    expected.push_back(finding.text);
+  const Space space = space_of(recorded);
+  EXPECT_EQ(space.warnings, expected);
+  ASSERT_FALSE(expected.empty());
+  EXPECT_CONTAINS(expected[0], "'train_step(x, y)' was traced again");
 }
 
 /// What fit() does: it waits for a batch, and trains on it; between epochs it validates.
@@ -241,6 +254,19 @@ TEST(XSpace, KernelsKnowTheirLayersAndLines) {
   EXPECT_EQ(steps[12].text("source"), "/src/a.cpp:21");
   EXPECT_FALSE(steps[18].has("source"));
   EXPECT_EQ(space.of_kind("call").at(0).text("source"), "/src/a.cpp:7");
+}
+
+TEST(XSpace, LongNamesOfOpsAreCut) {
+  HandMade made(1 * s);
+  auto op_of = [&](const char* name, const Json::List& made_of) {
+    made.note({{"note", "kernel"}, {"name", name}, {"made_of", made_of}, {"not_fused", ""}});
+    made.span(Kind::step, name, 1 * ms, 2 * ms);
+    return space_of(made).of_kind("step").back();
+  };
+  EXPECT_EQ(op_of("four", {"a", "b", "c", "d"}).text("tf_op"), "a_b_c_d:a_b_c_d");
+  const Event six = op_of("six", {"a", "b", "c", "d", "e", "f"});
+  EXPECT_EQ(six.text("tf_op"), "a_b_c_d_2_more:a_b_c_d_2_more");
+  EXPECT_EQ(six.text("made_of"), "a+b+c+d+e+f");
 }
 
 /// The plugin takes what stands behind the colon for the type of an op, if it is made of these letters.

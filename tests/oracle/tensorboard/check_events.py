@@ -188,10 +188,9 @@ try:
         parts = row["hostComputeTimeMs"] + row["infeedTimeMs"] + row["otherTimeMs"]
         assert row["hostComputeTimeMs"] > 0 and row["infeedTimeMs"] > 0, row
         assert abs(parts - row["stepTimeMs"]) < 1e-3, row
-    assert "of the total step time sampled is waiting for input" in times["p"]["input_conclusion"]
+    assert "of the total step time sampled" in times["p"]["input_conclusion"], times["p"]
     kernels = {row["operation"]: row for row in rows(tool_of(training, "framework_op_stats")[0])}
-    wide = [name for name in kernels if name.startswith("functional/wide/matmul")]
-    assert len(wide) == 1 and kernels[wide[0]]["occurrences"] == 10, kernels.keys()
+    assert kernels["functional/wide/matmul_add_tanh"]["occurrences"] == 10, kernels.keys()
     assert any(name.startswith("gradients/functional/conv2d/") for name in kernels), kernels.keys()
     timeline = tool_of(training, "trace_viewer@")["traceEvents"]
     drawn = {event["name"] for event in timeline if event["ph"] == "X"}
@@ -199,10 +198,8 @@ try:
     assert any(event["ph"] == "C" and event["name"] == "memory of tensors" for event in timeline)
     first = min(event["ts"] for event in timeline if event["ph"] == "X")
     assert first < 1e6, first  # microseconds from the beginning
-    tips = table_with(tool_of(profiled["retraces"], "overview_page"), "tip_type")["p"]
-    assert tips["tf_function_statement_html"] == (
-        'Expensive tf-functions detected ("scaled") due to either retracing or eager execution.'
-    ), tips
+    told = [row["message"] for row in rows(table_with(tool_of(profiled["retraces"], "overview_page"), "severity"))]
+    assert any(message.startswith("'scaled' was traced again") for message in told), told
     print(f"profile: {len(kernels)} kernels, {len(timeline)} events in the timeline")
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
@@ -229,6 +226,13 @@ try:
 finally:
     server.terminate()
     server.wait()
-warnings = [line for line in told + server.stderr.readlines() if re.match(r"[WE]\d{4}|Traceback", line)]
+told += server.stderr.readlines()
+# Those of the profile plugin are about files and tools of its own that there may be.
+its_own = re.compile(r"[WE]0000|.*security_validator|.*In 3.0, this warning")
+warnings = [
+    line
+    for line, next_line in zip(told, told[1:] + [""])
+    if re.match(r"[WE]\d{4}|Traceback", line) and not its_own.match(line) and "xprof/profile_io.py" not in next_line
+]
 assert not warnings, warnings
 print("TensorBoard reads all of it")
