@@ -93,18 +93,21 @@ std::vector<std::size_t> Grouping::sorted() const {
   return out;
 }
 
-bool lies_dense(const Graph& graph, ValueId id) {
-  for (;;) {
+Lie lie_of(const Graph& graph, ValueId id) {
+  for (Lie lie = Lie::dense;;) {
     const Node& node = graph.node(id);
-    if (node.op == &input_row) return node.attributes.as<InputAttributes>().strides.empty();
-    if (node.op->kind != Kind::layout || !node.op->view) return true;
+    if (node.op == &input_row) return node.attributes.as<InputAttributes>().strides.empty() ? lie : Lie::apart;
+    if (node.op->kind != Kind::layout || !node.op->view) return lie;
     const Shape& shape = graph.type(node.inputs[0]).shape;
     std::optional<Layout> view = node.op->view({shape, dense_layout(shape), node.type().shape, node.attributes.view()});
-    if (!view) return true;
+    if (!view) return lie;
     std::vector<Dim> dense = dense_strides(node.type().shape);
-    for (std::size_t axis = 0; axis < dense.size(); ++axis)
-      if (!identical(dense[axis], view->strides[axis]) && !node.type().shape[static_cast<int>(axis)].is_constant(1))
-        return false;
+    for (std::size_t axis = 0; axis < dense.size(); ++axis) {
+      if (identical(dense[axis], view->strides[axis]) || node.type().shape[static_cast<int>(axis)].is_constant(1))
+        continue;
+      if (axis + 1 == dense.size()) return Lie::apart;
+      lie = Lie::rows;
+    }
     id = node.inputs[0];
   }
 }

@@ -1,5 +1,6 @@
 // Nodes in groups, of which a pass makes one node each.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "stet/ir/graph.h"
@@ -40,7 +41,13 @@ class Grouping {
   int search_ = 0;
 };
 
-/// The value's memory is walked from one element to the next, not through a view that jumps.
-bool lies_dense(const Graph& graph, ValueId id);
+/// How a value lies in memory.
+enum class Lie : std::uint8_t {
+  dense,  // from one element to the next
+  rows,   // the same along the last axis, with gaps between rows: columns of a matrix
+  apart   // a view that jumps from element to element
+};
+Lie lie_of(const Graph& graph, ValueId id);
+inline bool lies_dense(const Graph& graph, ValueId id) { return lie_of(graph, id) == Lie::dense; }
 
 }  // namespace stet

@@ -49,17 +49,15 @@ MatrixPlace matrix_place(const Place& place, bool flipped, const AxisMap& batch,
   return out;
 }
 
-/// How an epilogue operand lies over the last two axes of the result; nothing if it does not fit.
-std::optional<EpilogueOperand> epilogue_kind(const AxisMap& axes) {
-  int rank = axes.rank;
+/// How an epilogue operand of this rank, in dense memory, lies over the matrices of the result; nothing if a product
+/// cannot take it along.
+std::optional<EpilogueOperand> epilogue_kind(const AxisMap& axes, int operand_rank) {
   auto at = [&](int axis) { return static_cast<int>(axes.axes[static_cast<std::size_t>(axis)]); };
-  for (int axis = 0; axis < rank - 2; ++axis)
-    if (at(axis) >= 0) return std::nullopt;
-  int row = at(rank - 2), column = at(rank - 1);
+  const int row = at(axes.rank - 2), column = at(axes.rank - 1), last = operand_rank - 1;
   if (row < 0 && column < 0) return EpilogueOperand::scalar;
-  if (row < 0) return EpilogueOperand::per_column;
-  if (column < 0) return EpilogueOperand::per_row;
-  return row < column ? std::optional(EpilogueOperand::full) : std::nullopt;
+  if (row < 0) return column == last ? std::optional(EpilogueOperand::per_column) : std::nullopt;
+  if (column < 0) return row == last ? std::optional(EpilogueOperand::per_row) : std::nullopt;
+  return column == last ? std::optional(EpilogueOperand::full) : std::nullopt;
 }
 
 void lower_product(LowerCall& call, const Contraction& shape, const ContractAttributes& attributes) {
@@ -87,13 +85,20 @@ void lower_product(LowerCall& call, const Contraction& shape, const ContractAttr
   spec.epilogue.expression = epilogue;
   for (std::size_t i = 0; i < attributes.epilogue_axes.size(); ++i) {
     int number = static_cast<int>(i) + 2;
-    EpilogueOperand kind = *epilogue_kind(attributes.epilogue_axes[i]);
+    const AxisMap& axes = attributes.epilogue_axes[i];
+    const Shape& of = call.in(number).shape;
+    EpilogueOperand kind = *epilogue_kind(axes, of.rank());
     Place place = call.dense(number);
+    const std::vector<Dim> strides = dense_strides(of);
+    auto stride = [&](int axis) {
+      int from = axes.axes[static_cast<std::size_t>(axis)];
+      return from < 0 ? Dim(0) : strides[static_cast<std::size_t>(from)];
+    };
     MatrixPlace operand;
     operand.buffer = place.buffer;
     operand.offset = place.layout.offset;
-    operand.leading = kind == EpilogueOperand::full ? shape.n : Dim(0);
-    operand.batch_strides.assign(spec.batch.size(), Dim(0));
+    operand.leading = kind == EpilogueOperand::full ? stride(axes.rank - 2) : Dim(0);
+    for (int axis = 0; axis < axes.rank - 2; ++axis) operand.batch_strides.push_back(stride(axis));
     operand.extent = call.elements(place);
     operand.element_bytes = size_of(call.in(number).dtype);
     spec.operands.push_back(operand);
@@ -150,7 +155,7 @@ std::optional<Node> with_epilogue(const Graph& graph, const Node& product, const
   ContractAttributes attributes = product.attributes.as<ContractAttributes>();
   DType type = product.type().dtype;
   int rank = product.type().shape.rank();
-  if (attributes.epilogue.defined() || !is_floating(type) || rank != 2) return std::nullopt;
+  if (attributes.epilogue.defined() || !is_floating(type)) return std::nullopt;
   if (!identical(product.type().shape, consumer.type().shape) || !(map.axes[k] == identity_axes(rank)))
     return std::nullopt;
   for (Expr part : topological(map.body))
@@ -163,7 +168,9 @@ std::optional<Node> with_epilogue(const Graph& graph, const Node& product, const
       operands.push_back(scalar::cast(operand(0, compute_type(type)), type));
       continue;
     }
-    if (consumer.inputs[i] == consumer.inputs[k] || !epilogue_kind(map.axes[i])) return std::nullopt;
+    if (consumer.inputs[i] == consumer.inputs[k] ||
+        !epilogue_kind(map.axes[i], graph.type(consumer.inputs[i]).shape.rank()))
+      return std::nullopt;
     fused.inputs.push_back(consumer.inputs[i]);
     attributes.epilogue_axes.push_back(map.axes[i]);
     operands.push_back(operand(next++, graph.type(consumer.inputs[i]).dtype));

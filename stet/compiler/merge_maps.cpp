@@ -10,7 +10,7 @@ namespace stet {
 namespace {
 
 constexpr std::size_t most_buffers = 16;  // a kernel has no more
-constexpr std::size_t most_results = 6;
+constexpr std::size_t most_results = 8;
 constexpr int most_nodes = 120;          // of all bodies: beyond that, registers spill
 constexpr std::size_t most_readers = 4;  // of one value that are tried: merging stays linear in the graph's size
 constexpr std::int64_t wide_row = 64;    // elements along the last axis that make a loop over rows worth it
@@ -54,7 +54,7 @@ class Merging {
  private:
   struct Facts {
     bool mergeable = false;  // a map over memory that is walked forwards
-    bool flat = true;        // its operands are whole or single elements: one loop over all elements
+    bool flat = true;        // its operands lie dense, whole or as single elements: one loop over all elements
     int size = 0;            // of its body
   };
 
@@ -69,7 +69,9 @@ class Merging {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const AxisMap& axes = map(id).axes[k];
       out.flat &= is_identity(axes) || is_repeated(axes);
-      out.mergeable &= lies_dense(graph_, node.inputs[k]);
+      const Lie lie = lie_of(graph_, node.inputs[k]);
+      out.flat &= lie == Lie::dense;
+      out.mergeable &= lie != Lie::apart;
     }
     for (Expr part : topological(map(id).body)) out.flat &= !part.is(Primitive::index);
     return out;

@@ -17,6 +17,7 @@ constexpr Pass pass_table[] = {
     {"merge_loops", merge_loops},
     {"simplify", simplify_graph},
     {"fold", fold_constants},
+    {"hoist", hoist_from_loops},
     {"share", share_common},
     {"dead", drop_dead},
     {"trim_loops", trim_loops},

@@ -58,6 +58,10 @@ Graph simplify_graph(const Graph&);
 /// Computes maps of constants now, with the rounding that generated code has, and puts single numbers into the maps
 /// that use them.
 Graph fold_constants(const Graph&);
+/// Computes before a loop what all of its turns would compute alike, and lays out for them the matrices that they
+/// multiply by. After folding, which finds more that does not change; before sharing: the loop of a gradient often wants
+/// the same.
+Graph hoist_from_loops(const Graph&);
 /// Makes equal nodes one. After folding, which makes more nodes equal; before fusion, which would copy them apart.
 Graph share_common(const Graph&);
 /// Drops nodes that no result needs. Before fusion, so that a dead user does not keep a producer from being fused.

@@ -27,12 +27,20 @@ std::shared_ptr<const BoundProgram> RecentBindings::latest() const {
   return recent_.empty() ? nullptr : recent_.back().second;
 }
 
+std::size_t RecentBindings::most(const Program& program) {
+  constexpr std::size_t all_steps = 16384;  // a few megabytes
+  return std::clamp<std::size_t>(all_steps / std::max<std::size_t>(program.steps.size(), 1), 8, 64);
+}
+
 std::shared_ptr<const BoundProgram> RecentBindings::bound_to(const Program& program, const Bindings& bindings) {
   std::lock_guard lock(guard_);
-  for (const auto& [sizes, bound] : recent_)
-    if (sizes == bindings) return bound;
+  auto found = std::find_if(recent_.rbegin(), recent_.rend(), [&](const auto& one) { return one.first == bindings; });
+  if (found != recent_.rend()) {
+    std::rotate(recent_.rbegin(), found, found + 1);
+    return recent_.back().second;
+  }
   std::shared_ptr<const BoundProgram> bound = program.bind(bindings);
-  if (recent_.size() == most) recent_.erase(recent_.begin());
+  if (recent_.size() >= most(program)) recent_.erase(recent_.begin());
   recent_.emplace_back(bindings, bound);
   return bound;
 }

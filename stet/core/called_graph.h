@@ -18,15 +18,17 @@
 
 namespace stet {
 
-/// The last few sizes that a program was bound to: binding evaluates every size and plans memory.
+/// The last sizes that a program was bound to: binding evaluates every size and plans memory. Of small programs there
+/// are more, as a training on batches of many lengths comes back to each of them.
 class RecentBindings {
  public:
+  /// How many are kept of a program.
+  static std::size_t most(const Program& program);
   std::shared_ptr<const BoundProgram> bound_to(const Program& program, const Bindings& bindings);
   /// The one that was asked for last; null: none was.
   std::shared_ptr<const BoundProgram> latest() const;
 
  private:
-  static constexpr std::size_t most = 8;
   mutable Lock guard_;
   std::vector<std::pair<Bindings, std::shared_ptr<const BoundProgram>>> recent_;  // the latest last
 };

@@ -124,7 +124,7 @@ bool Entry::fits(const std::vector<std::vector<std::int64_t>>& sizes) const {
 namespace {
 
 /// As measured on training steps of some hundred nodes.
-constexpr std::size_t bytes_per_node = 700, bytes_per_step = 5000, bytes_per_bound_step = 300, bound_plans = 8;
+constexpr std::size_t bytes_per_node = 700, bytes_per_step = 5000, bytes_per_bound_step = 300;
 
 std::size_t bytes_of(const Graph& whole) {
   std::size_t bytes = 0;
@@ -144,8 +144,8 @@ std::size_t bytes_of(const Graph& whole) {
 }  // namespace
 
 void Entry::measure() {
-  bytes =
-      sizeof(Entry) + bytes_of(graph) + program->steps.size() * (bytes_per_step + bound_plans * bytes_per_bound_step);
+  const std::size_t plans = RecentBindings::most(*program);
+  bytes = sizeof(Entry) + bytes_of(graph) + program->steps.size() * (bytes_per_step + plans * bytes_per_bound_step);
   for (const Trace::HiddenInput& input : hidden)
     if (input.captured.defined())
       bytes += static_cast<std::size_t>(input.captured.node()->element_count() * size_of(input.captured.dtype()));

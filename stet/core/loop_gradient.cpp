@@ -204,6 +204,10 @@ class LoopGradient {
     auto factor = [&](ValueId id) {
       for (std::size_t k = 0; k < candidates.size(); ++k)
         if (candidates[k].node()->traced->id == id) return Sunk::Factor{k};
+      // A value has two places in gates: left of one product and right of the next.
+      for (std::size_t k = 0; k < stacked.size(); ++k)
+        if (const auto& traced = stacked[k].node()->traced; traced && traced->id == id)
+          return Sunk::Factor{std::nullopt, k};
       stacked.push_back(trace_->tensor_of(id));
       return Sunk::Factor{std::nullopt, stacked.size() - 1};
     };

@@ -87,12 +87,19 @@ class BoundGemm : public BoundStep {
 
   /// One right matrix for all: the batch is just more rows.
   void fold_batch_into_rows(const ContractionSpec& spec) {
-    if (batch_.size() != 1 || spec.transpose_left || places_.size() > 3 || places_[1].batch_strides[0] != 0) return;
-    for (std::size_t i : {std::size_t{0}, std::size_t{2}})
-      if (places_[i].batch_strides[0] != places_[i].leading * arguments_.m) return;
+    if (batch_.size() != 1 || spec.transpose_left) return;
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (places_[i].batch_strides[0] != (i < 3 ? matrix_after(i) : operand_after(spec.epilogue.operands[i - 3], i)))
+        return;
     arguments_.m *= batch_[0];
     batch_.clear();
     for (BoundPlace& p : places_) p.batch_strides.clear();
+  }
+  /// How far the next matrix is from this one where its rows follow this one's.
+  std::int64_t matrix_after(std::size_t i) const { return i == 1 ? 0 : places_[i].leading * arguments_.m; }
+  std::int64_t operand_after(EpilogueOperand kind, std::size_t i) const {
+    if (kind == EpilogueOperand::full) return places_[i].leading * arguments_.m;
+    return kind == EpilogueOperand::per_row ? arguments_.m : 0;
   }
 
   /// How many of the last batch axes one call of the kernel takes: it wants strides that are not negative.

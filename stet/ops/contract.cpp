@@ -44,6 +44,13 @@ Tensor product(const Tensor& a, const Tensor& b, bool left, bool right) {
   return call(matmul_row, {In(a), In(b)}, view_of(transposed(left, right)));
 }
 
+/// All rows of all matrices below each other.
+Tensor all_rows(const Tensor& x) {
+  Dim rows = 1;
+  for (int axis = 0; axis < x.rank() - 1; ++axis) rows = rows * x.dim(axis);
+  return core_ops.reshape(x, {rows, x.dim(-1)});
+}
+
 void gradient_of_matmul(GradientCall& g) {
   const auto& t = g.attributes<ContractAttributes>();
   const Tensor &a = g.in(0), &b = g.in(1), &d = g.d();
@@ -51,7 +58,12 @@ void gradient_of_matmul(GradientCall& g) {
     Tensor da = t.transpose_left ? product(b, d, t.transpose_right, true) : product(d, b, false, !t.transpose_right);
     g.set(0, sum_to(da, a.shape()));
   }
-  if (g.wants(1)) {
+  if (!g.wants(1)) return;
+  if (b.rank() == 2 && a.rank() > 2 && !t.transpose_left) {
+    // One matrix for all: its gradient is one product over all rows, not the sum of one for each matrix.
+    const Tensor rows = all_rows(a), ds = all_rows(d);
+    g.set(1, t.transpose_right ? product(ds, rows, true, false) : product(rows, ds, true, false));
+  } else {
     Tensor db = t.transpose_right ? product(d, a, true, t.transpose_left) : product(a, d, !t.transpose_left, false);
     g.set(1, sum_to(db, b.shape()));
   }

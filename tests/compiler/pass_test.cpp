@@ -384,7 +384,7 @@ TEST(Pipeline, EveryPassIsObservedTimedAndCanBeLeftOut) {
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
   EXPECT_EQ(names,
-            (std::vector<std::string>{"merge_loops", "simplify", "fold", "share", "dead", "trim_loops", "reuse",
+            (std::vector<std::string>{"merge_loops", "simplify", "fold", "hoist", "share", "dead", "trim_loops", "reuse",
                                       "fuse_maps", "fuse_reductions", "fuse_epilogues", "fuse_rows", "merge_maps"}));
   for (std::size_t left_out = 0; left_out <= names.size(); ++left_out) {
     std::vector<std::string> seen, expected{"start"};
