@@ -1,6 +1,6 @@
 // What every turn of a loop would compute anew from the same values is computed once, before the loop.
+#include <algorithm>
 #include <map>
-#include <set>
 
 #include "stet/base/dim_inside.h"
 #include "stet/compiler/grouping.h"
@@ -10,17 +10,26 @@
 namespace stet {
 namespace {
 
-/// A loop's body that leaves some of its work to the graph around the loop.
+bool has_loop(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op->kind == Kind::loop; });
+}
+
+/// A loop's body that leaves some of its work to the graph around the loop. What a loop within it leaves to it may go
+/// on outwards.
 class Hoisting {
  public:
   /// `around`: the graph that will hold the loop, made up to it. `node`: the loop, with its inputs' names there.
   Hoisting(Graph& around, Node node)
-      : around_(around), node_(std::move(node)), loop_(node_.attributes.as<LoopAttributes>()), body_(*loop_.body) {}
+      : around_(around),
+        node_(std::move(node)),
+        loop_(node_.attributes.as<LoopAttributes>()),
+        whole_(has_loop(*loop_.body) ? std::make_shared<const Graph>(hoist_from_loops(*loop_.body)) : loop_.body),
+        body_(*whole_) {}
 
   /// The loop as it is now. What it needs has been added to the graph around it.
   Node run() {
     find_unchanging();
-    if (unchanging_.empty()) return std::move(node_);
+    if (unchanging_.empty()) return with_body(whole_);
     Rebuild to(body_);
     for (ValueId id = 0; id < static_cast<ValueId>(body_.nodes.size()); ++id) {
       if (moves(id)) {
@@ -36,20 +45,25 @@ class Hoisting {
       }
       to.put(id, std::move(node));
     }
-    if (inputs_.empty()) return std::move(node_);
+    if (inputs_.empty()) return with_body(whole_);
+    return with_body(std::make_shared<const Graph>(drop_dead(to.finish())));
+  }
+
+ private:
+  Node with_body(GraphPointer body) {
+    if (body == loop_.body) return std::move(node_);
     LoopAttributes now = loop_;
     now.origin = -1;  // it is not what it was
-    now.body = std::make_shared<const Graph>(drop_dead(to.finish()));
-    if (loop_.condition) {
+    now.body = std::move(body);
+    if (loop_.condition && !inputs_.empty()) {
       Graph condition = *loop_.condition;
-      for (const auto& [value, place] : inputs_) condition.add_input(around_.type(value));
+      for (ValueId value : added_) condition.add_input(around_.type(value));
       now.condition = std::make_shared<const Graph>(std::move(condition));
     }
     node_.attributes = Attributes(view_of(now));
     return std::move(node_);
   }
 
- private:
   /// What comes from outside of the loop, and what is made of only that.
   void find_unchanging() {
     if (body_.raises || body_.scope != around_.scope) return;
@@ -164,6 +178,7 @@ class Hoisting {
     if (added) {
       found->second = body.add_input(around_.type(value));
       node_.inputs.push_back(value);
+      added_.push_back(value);
     }
     return found->second;
   }
@@ -171,11 +186,13 @@ class Hoisting {
   Graph& around_;
   Node node_;
   const LoopAttributes loop_;
+  const GraphPointer whole_;
   const Graph& body_;
   std::vector<bool> unchanging_;           // by node of the body
   std::map<ValueId, ValueId> outside_;     // by node of the body
   std::map<ValueId, ValueId> transposed_;  // the same
   std::map<ValueId, ValueId> inputs_;      // new ones of the body, by value around the loop
+  std::vector<ValueId> added_;             // the latter, in the order in which the body has them
 };
 
 }  // namespace
