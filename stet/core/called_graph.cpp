@@ -27,7 +27,13 @@ std::shared_ptr<const BoundProgram> RecentBindings::latest() const {
   return recent_.empty() ? nullptr : recent_.back().second;
 }
 
-std::size_t RecentBindings::most(const Program& program) {
+std::size_t RecentBindings::count() const {
+  std::lock_guard lock(guard_);
+  return recent_.size();
+}
+
+/// How many are kept of a program.
+static std::size_t most_of(const Program& program) {
   constexpr std::size_t all_steps = 16384;  // a few megabytes
   return std::clamp<std::size_t>(all_steps / std::max<std::size_t>(program.steps.size(), 1), 8, 64);
 }
@@ -40,7 +46,7 @@ std::shared_ptr<const BoundProgram> RecentBindings::bound_to(const Program& prog
     return recent_.back().second;
   }
   std::shared_ptr<const BoundProgram> bound = program.bind(bindings);
-  if (recent_.size() >= most(program)) recent_.erase(recent_.begin());
+  if (recent_.size() >= most_of(program)) recent_.erase(recent_.begin());
   recent_.emplace_back(bindings, bound);
   return bound;
 }

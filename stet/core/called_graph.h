@@ -22,11 +22,10 @@ namespace stet {
 /// are more, as a training on batches of many lengths comes back to each of them.
 class RecentBindings {
  public:
-  /// How many are kept of a program.
-  static std::size_t most(const Program& program);
   std::shared_ptr<const BoundProgram> bound_to(const Program& program, const Bindings& bindings);
   /// The one that was asked for last; null: none was.
   std::shared_ptr<const BoundProgram> latest() const;
+  std::size_t count() const;
 
  private:
   mutable Lock guard_;

@@ -144,11 +144,15 @@ std::size_t bytes_of(const Graph& whole) {
 }  // namespace
 
 void Entry::measure() {
-  const std::size_t plans = RecentBindings::most(*program);
-  bytes = sizeof(Entry) + bytes_of(graph) + program->steps.size() * (bytes_per_step + plans * bytes_per_bound_step);
+  bytes_but_for_plans_ = sizeof(Entry) + bytes_of(graph) + program->steps.size() * bytes_per_step;
   for (const Trace::HiddenInput& input : hidden)
     if (input.captured.defined())
-      bytes += static_cast<std::size_t>(input.captured.node()->element_count() * size_of(input.captured.dtype()));
+      bytes_but_for_plans_ +=
+          static_cast<std::size_t>(input.captured.node()->element_count() * size_of(input.captured.dtype()));
+}
+
+std::size_t Entry::bytes() const {
+  return bytes_but_for_plans_ + recent_.count() * program->steps.size() * bytes_per_bound_step;
 }
 
 std::vector<Fact> Entry::broken_facts(const std::vector<Tensor>& tensors) const {

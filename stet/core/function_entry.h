@@ -67,7 +67,6 @@ struct Entry : TracedRun {
   CallVariables variables;
   double trace_milliseconds = 0, compile_milliseconds = 0;
   TraceStory story;
-  std::size_t bytes = 0;  // of memory that it takes, roughly: measure() fills it in
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> next_audit{UINT64_MAX};  // the number of the next call that is audited
   bool runs_host_code = false;                        // while a call holds its Variables
@@ -87,7 +86,9 @@ struct Entry : TracedRun {
   std::shared_ptr<const BoundProgram> latest_bound() const { return recent_.latest(); }
   /// Whether tensors of these sizes obey the facts; leaves are not looked at.
   bool fits(const std::vector<std::vector<std::int64_t>>& sizes) const;
-  /// Fills in `bytes`: the graph, the program with its code, what it captured, and as many bound plans as are kept.
+  /// Of memory that it takes now, roughly: the graph, the program with its code, what it captured, and the bound plans.
+  std::size_t bytes() const;
+  /// Finds out what of that stays the same.
   void measure();
   /// The trace as tapes see it, made when it is first asked for.
   std::shared_ptr<CalledGraph> under_tapes(const std::string& function);
@@ -101,6 +102,7 @@ struct Entry : TracedRun {
 
  private:
   RecentBindings recent_;
+  std::size_t bytes_but_for_plans_ = 0;
   mutable Lock under_tapes_guard_;
   std::shared_ptr<CalledGraph> under_tapes_;
 };

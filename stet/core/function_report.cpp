@@ -32,7 +32,7 @@ TraceInfo info_of(const Entry& entry) {
   out.compile_milliseconds = entry.compile_milliseconds;
   out.nodes = entry.graph.nodes.size();
   out.steps = entry.program->steps.size();
-  out.bytes = entry.bytes;
+  out.bytes = entry.bytes();
   out.stale = entry.stale.load();
   return out;
 }

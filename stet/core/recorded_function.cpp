@@ -247,7 +247,7 @@ void tell_trace(Entry& trace) {
                    {"fixes", std::move(fixes)},
                    {"constants", constants_told(trace)},
                    {"passes", passes_told(story.compiled)},
-                   {"bytes", integer(trace.bytes)},
+                   {"bytes", integer(trace.bytes())},
                    {"graph", drawn ? graph_told(trace) : Json()},
                    {"program", drawn ? program_told(*trace.program) : Json()}});
 }

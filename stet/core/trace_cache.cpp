@@ -37,7 +37,7 @@ std::uint64_t hash_of(const MissedCall& call) {
 /// What is lost with it, in milliseconds; of a large one counted for the room it takes of what all may take.
 double worth_of(const Entry& entry, const FunctionOptions& options) {
   double room = static_cast<double>(options.max_bytes) / std::max(options.max_traces, 1);
-  double share = std::min(1.0, room / static_cast<double>(std::max<std::size_t>(entry.bytes, 1)));
+  double share = std::min(1.0, room / static_cast<double>(std::max<std::size_t>(entry.bytes(), 1)));
   double uses = std::log2(2.0 + static_cast<double>(entry.calls.load(std::memory_order_relaxed)));
   return (entry.trace_milliseconds + entry.compile_milliseconds) * uses * share;
 }
@@ -110,7 +110,7 @@ void TraceCache::refuse_sizes(const MissedCall& call, const Entry& entry) const 
 
 std::size_t TraceCache::bytes() const {
   std::size_t sum = 0;
-  for (const Kept& one : kept_) sum += one.entry->bytes;
+  for (const Kept& one : kept_) sum += one.entry->bytes();
   return sum;
 }
 
@@ -132,7 +132,7 @@ TraceCache::Entries TraceCache::make_room(const Entry& made) {
   Entries gone;
   auto most = static_cast<std::size_t>(std::max(options_.max_traces, 1));
   auto most_bytes = static_cast<std::size_t>(std::max<std::int64_t>(options_.max_bytes, 0));
-  while (!kept_.empty() && (kept_.size() + 1 > most || bytes() + made.bytes > most_bytes)) {
+  while (!kept_.empty() && (kept_.size() + 1 > most || bytes() + made.bytes() > most_bytes)) {
     // What has just served stays while there is something else: newcomers do not push each other out in turns.
     auto least = std::min_element(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) {
       return std::pair(a.in_use, a.worth) < std::pair(b.in_use, b.worth);
