@@ -59,8 +59,8 @@ Graph simplify_graph(const Graph&);
 /// that use them.
 Graph fold_constants(const Graph&);
 /// Computes before a loop what all of its turns would compute alike, and lays out for them the matrices that they
-/// multiply by. After folding, which finds more that does not change; before sharing: the loop of a gradient often wants
-/// the same.
+/// multiply by. After folding, which finds more that does not change; before sharing: the loop of a gradient often
+/// wants the same.
 Graph hoist_from_loops(const Graph&);
 /// Makes equal nodes one. After folding, which makes more nodes equal; before fusion, which would copy them apart.
 Graph share_common(const Graph&);

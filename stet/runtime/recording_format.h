@@ -24,10 +24,10 @@ struct Head {
   std::uint64_t began;     // of the steady clock that spans have, in ns
   std::uint64_t began_at;  // the same moment since 1970, in ns
   std::uint64_t process;
-  std::atomic<std::uint64_t> ended;      // of the steady clock; 0 while it is written, and for ever if that was killed
-  std::atomic<std::uint64_t> lost;       // spans that there was no room for
-  std::atomic<std::uint64_t> lost_text;  // names and notes likewise
-  std::atomic<std::uint64_t> chunks;     // that were begun
+  std::atomic<std::uint64_t> ended;       // of the steady clock; 0 while it is written, and for ever if that was killed
+  std::atomic<std::uint64_t> lost;        // spans that there was no room for
+  std::atomic<std::uint64_t> lost_text;   // names and notes likewise
+  std::atomic<std::uint64_t> chunks;      // that were begun
   std::atomic<std::uint64_t> lost_until;  // of the steady clock: none of those that are lost ended later
 };
 static_assert(sizeof(Head) <= head_bytes);

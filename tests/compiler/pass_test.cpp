@@ -383,9 +383,9 @@ TEST(Pipeline, EveryPassIsObservedTimedAndCanBeLeftOut) {
   g.graph.results = {g.call("exp", {x})};
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"merge_loops", "simplify", "fold", "hoist", "share", "dead", "trim_loops", "reuse",
-                                      "fuse_maps", "fuse_reductions", "fuse_epilogues", "fuse_rows", "merge_maps"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"merge_loops", "simplify", "fold", "hoist", "share", "dead", "trim_loops",
+                                             "reuse", "fuse_maps", "fuse_reductions", "fuse_epilogues", "fuse_rows",
+                                             "merge_maps"}));
   for (std::size_t left_out = 0; left_out <= names.size(); ++left_out) {
     std::vector<std::string> seen, expected{"start"};
     CompileOptions options;
