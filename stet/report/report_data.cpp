@@ -120,8 +120,9 @@ class Writer {
                      {"spans", spans()},
                      {"counters", counters()},
                      {"functions", functions()}};
-    out.emplace_back("sources", std::move(lines_));  // those that functions name
-    out.emplace_back("kernels", kernels());
+    Json kernels = this->kernels();
+    out.emplace_back("sources", std::move(lines_));  // those that functions and kernels name
+    out.emplace_back("kernels", std::move(kernels));
     out.emplace_back("caches", caches());
     out.emplace_back("training", training());
     out.emplace_back("stages", stages());
@@ -333,6 +334,16 @@ class Writer {
 
   // --- the rest
 
+  Json places(const KernelSummary& kernel) {
+    Json::List out;
+    for (const KernelOrigin& place : kernel.places) {
+      Json::Object one{{"scope", place.scope}};
+      add_place(one, "file", "line", place.file, place.line);
+      out.push_back(std::move(one));
+    }
+    return out;
+  }
+
   Json kernels() {
     Json::List out;
     for (const KernelSummary& kernel : summary_.kernels)
@@ -345,7 +356,8 @@ class Writer {
                        {"flops", amount(kernel.flops)},
                        {"threads", kernel.threads},
                        {"made_of", texts(kernel.made_of)},
-                       {"not_fused", text_or_null(kernel.not_fused)}});
+                       {"not_fused", text_or_null(kernel.not_fused)},
+                       {"places", places(kernel)}});
     return out;
   }
 

@@ -273,16 +273,44 @@ class Spans {
     }
   }
 
+  static KernelOrigin place_in(const files::Json& note) {
+    return {string_in(note, "scope"), string_in(note, "file"), small_integer_in(note, "line")};
+  }
+
+  /// By function: the places of the steps of its traces, as far as these were told.
+  std::vector<std::set<KernelOrigin>> places_of_functions() const {
+    std::vector<std::set<KernelOrigin>> out(out_.functions.size());
+    for (std::size_t i = 0; i < out.size(); ++i)
+      for (const TraceSummary& trace : out_.functions[i].traces)
+        if (const files::Json* program = trace.note->find("program"))
+          for (const files::Json& node : list_in(*program, "nodes")) out[i].insert(place_in(node));
+    return out;
+  }
+
+  /// Functions have kernels of one name: of the places only those of this function are meant, where they are known.
+  static void add_place(std::vector<KernelOrigin>& to, const KernelOrigin& place, const std::set<KernelOrigin>& known) {
+    constexpr std::size_t most_places = 8;
+    const bool says_something = !place.scope.empty() || !place.file.empty();
+    if (!says_something || (!known.empty() && !known.contains(place))) return;
+    if (to.size() < most_places && std::find(to.begin(), to.end(), place) == to.end()) to.push_back(place);
+  }
+
   void about_kernels() {
-    std::unordered_map<std::string_view, const files::Json*> notes;
+    std::unordered_map<std::string_view, std::vector<const files::Json*>> notes;
     for (const files::Json& note : recorded_.notes)
-      if (string_in(note, "note") == "kernel") notes[string_in(note, "name")] = &note;
+      if (string_in(note, "note") == "kernel") notes[string_in(note, "name")].push_back(&note);
+    const std::vector<std::set<KernelOrigin>> places = places_of_functions();
     for (KernelSummary& kernel : out_.kernels) {
-      auto note = notes.find(kernel.name);
-      if (note == notes.end()) continue;
-      for (const files::Json& label : list_in(*note->second, "made_of"))
+      auto told = notes.find(kernel.name);
+      if (told == notes.end()) continue;
+      const files::Json& last = *told->second.back();
+      for (const files::Json& label : list_in(last, "made_of"))
         if (label.if_string()) kernel.made_of.push_back(*label.if_string());
-      kernel.not_fused = string_in(*note->second, "not_fused");
+      kernel.not_fused = string_in(last, "not_fused");
+      // An op outside of functions is compiled once, for all lines that call it.
+      if (kernel.function)
+        for (const files::Json* note : told->second)
+          add_place(kernel.places, place_in(*note), places[*kernel.function]);
     }
   }
 

@@ -41,6 +41,13 @@ struct FunctionSummary {
   int traces_within() const;
 };
 
+/// Where a kernel comes from: a part of the program, "sequential/dense", and a line of its source.
+struct KernelOrigin {
+  std::string scope, file;
+  int line = 0;
+  auto operator<=>(const KernelOrigin&) const = default;
+};
+
 struct KernelSummary {
   std::string name;
   std::optional<std::size_t> function;  // of Summary::functions, whose calls ran it; none: an op outside of them
@@ -49,6 +56,7 @@ struct KernelSummary {
   int threads = 1;
   std::vector<std::string> made_of;
   std::string not_fused;
+  std::vector<KernelOrigin> places;  // of one in a function; some of them where there are many
 };
 
 /// Where the time of the main thread went. They are no other's, and together they are the recording's time.

@@ -17,15 +17,15 @@ constinit thread_local recording::Name running = 0;
 
 constexpr std::size_t most_ops_named = 4, most_title = 160;
 
-/// The steps that a recording knows, by name.
+/// The steps that a recording knows, by name and by the place that they are of: equal layers have equal steps.
 struct ToldSteps {
   Lock guard;
   std::uint64_t session = 0;
-  std::unordered_set<recording::Name> names;
-  bool is_new(recording::Name name) {
+  std::unordered_set<std::string> steps;
+  bool is_new(std::string step) {
     std::lock_guard lock(guard);
-    if (std::exchange(session, recording::session()) != recording::session()) names.clear();
-    return names.insert(name).second;
+    if (std::exchange(session, recording::session()) != recording::session()) steps.clear();
+    return steps.insert(std::move(step)).second;
   }
 };
 ToldSteps& told_steps() {
@@ -34,10 +34,22 @@ ToldSteps& told_steps() {
 }
 
 void tell_step(const Step& step, recording::Name number, const std::string& name) {
-  if (!step.origin || !told_steps().is_new(number)) return;
+  if (!step.origin) return;
+  const StepOrigin& origin = *step.origin;
+  const std::string scope = origin.name_scope ? *origin.name_scope : std::string();
+  const bool has_place = origin.where.known();
+  const std::string file = has_place ? origin.where.file : "";
+  const int line = has_place ? origin.where.line : 0;
+  if (!told_steps().is_new(text(number, " ", line, " ", file, " ", scope))) return;
   files::Json::List ops;
-  for (const char* op : step.origin->ops) ops.emplace_back(op);
-  recording::note({{"note", "kernel"}, {"name", name}, {"made_of", std::move(ops)}, {"not_fused", step.origin->apart}});
+  for (const char* op : origin.ops) ops.emplace_back(op);
+  recording::note({{"note", "kernel"},
+                   {"name", name},
+                   {"made_of", std::move(ops)},
+                   {"not_fused", origin.apart},
+                   {"scope", scope},
+                   {"file", has_place ? files::Json(file) : files::Json()},
+                   {"line", has_place ? files::Json(line) : files::Json()}});
 }
 
 }  // namespace

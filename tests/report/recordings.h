@@ -150,7 +150,13 @@ inline HandMade whole_recording(std::uint64_t length = 3'000'000'000) {
     made.note({{"note", "trace_calls"}, {"id", number}, {"calls", 20}});
   }
   made.note({{"note", "source"}, {"file", "/src/train.cpp"}, {"line", 57}, {"lines", Json::List{"train_step(x, y);"}}});
-  made.note({{"note", "kernel"}, {"name", "matmul"}, {"made_of", Json::List{"matmul", "add"}}, {"not_fused", "a sum"}});
+  made.note({{"note", "kernel"},
+             {"name", "matmul"},
+             {"made_of", Json::List{"matmul", "add"}},
+             {"not_fused", "a sum"},
+             {"scope", "model/dense"},
+             {"file", "/src/train.cpp"},
+             {"line", 30}});
   made.note({{"note", "event"}, {"kind", "retrace"}, {"function", "train_step(x, y)"}, {"text", "why"}}, 200 * ms);
   made.note({{"note", "event"}, {"kind", "warning"}, {"function", "train_step(x, y)"}, {"text", "slow"}}, 300 * ms);
   made.note(

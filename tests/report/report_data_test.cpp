@@ -129,9 +129,9 @@ TEST(ReportData, SpansAreArrays) {
   EXPECT_EQ(
       files::to_text(at(data, "kernels")),
       R"([{"name": "add", "function": null, "count": 1, "seconds": 0.25, "bytes": 64.0, "flops": 32.0, "threads": 1, )"
-      R"("made_of": [], "not_fused": null}, )"
+      R"("made_of": [], "not_fused": null, "places": []}, )"
       R"({"name": "add", "function": "f", "count": 1, "seconds": 0.1, "bytes": 64.0, "flops": 32.0, "threads": 1, )"
-      R"("made_of": [], "not_fused": null}])");
+      R"("made_of": [], "not_fused": null, "places": []}])");
 }
 
 Json::Object full_trace(int number) {
@@ -240,6 +240,37 @@ TEST(ReportData, FilesOfThisFolderAreNamedFromIt) {
             "asked for at src/train.cpp:57, not at /mnt" + here + "/x.cpp");
   EXPECT_EQ(text_at(data, "functions", 0, "traces", 0, "graph", "nodes", 0, "file"), "x.cpp");
   EXPECT_EQ(files::to_text(at(data, "sources")), R"({"src/train.cpp:57": {"first": 57, "lines": ["train(x);"]}})");
+}
+
+TEST(ReportData, KernelsHaveThePlacesThatTheyAreOf) {
+  HandMade made(1 * s);
+  auto told = [&](const char* scope, int line) {
+    made.note({{"note", "kernel"}, {"name", "matmul"}, {"scope", scope}, {"file", "/src/train.cpp"}, {"line", line}});
+  };
+  told("model/dense", 57);
+  told("model/dense_1", 57);
+  told("model/dense", 57);
+  made.note(
+      {{"note", "kernel"}, {"name", "matmul"}, {"made_of", Json::List{"matmul"}}, {"scope", ""}, {"file", nullptr}});
+  made.note({{"note", "source"}, {"file", "/src/train.cpp"}, {"line", 57}, {"lines", Json::List{"y = model(x);"}}});
+  made.span(Kind::call, "f", 0, 400 * ms);
+  made.span(Kind::step, "matmul", 0, 300 * ms);
+  made.span(Kind::step, "matmul", 500 * ms, 600 * ms);  // outside of functions: of any line
+  const Json data = data_of(made.read());
+  EXPECT_EQ(files::to_text(at(data, "kernels", 0, "places")),
+            R"([{"scope": "model/dense", "file": "/src/train.cpp", "line": 57}, )"
+            R"({"scope": "model/dense_1", "file": "/src/train.cpp", "line": 57}])");
+  EXPECT_EQ(files::to_text(at(data, "kernels", 0, "made_of")), R"(["matmul"])");
+  EXPECT_EQ(at(data, "kernels", 1, "places"), Json(Json::List()));
+  // Of a function whose steps are known only its own places are meant.
+  made.note({{"note", "trace"},
+             {"function", "f"},
+             {"program",
+              Json::Object{{"nodes", Json::List{Json::Object{
+                                         {"scope", "model/dense_1"}, {"file", "/src/train.cpp"}, {"line", 57}}}}}}});
+  EXPECT_EQ(files::to_text(at(data_of(made.read()), "kernels", 0, "places")),
+            R"([{"scope": "model/dense_1", "file": "/src/train.cpp", "line": 57}])");
+  EXPECT_EQ(files::to_text(at(data, "sources")), R"({"/src/train.cpp:57": {"first": 57, "lines": ["y = model(x);"]}})");
 }
 
 TEST(ReportData, NumbersThatAreNoneAreNull) {

@@ -41,7 +41,7 @@ function kernels_part(data) {
   const table = make_table({
     caption: "Kernels", rows: kernels, columns, sorted: {column: 4, down: true}, most: 30,
     key: (kernel) => "kernel-" + kernel.id,
-    search: (kernel) => `${kernel.name} ${function_name(data, kernel.function)}`,
+    search: (kernel) => `${kernel.name} ${function_name(data, kernel.function)} ${kernel.places.map((one) => one.scope).join(" ")}`,
     details: (kernel) => kernel_details(data, kernel, rates.get(kernel)),
   });
   links.kernels = table;
@@ -69,6 +69,8 @@ function kernel_details(data, kernel, {bytes_rate, flops_rate, intensity}) {
     kernel.made_of.length > 0 && ["made of", el("span", {class: "chips"},
       kernel.made_of.slice(0, 200).map((op) => el("code", {class: "chip"}, shortened(op, 200))))],
     kernel.not_fused && ["not fused", shortened(Array.isArray(kernel.not_fused) ? kernel.not_fused.join("; ") : kernel.not_fused, 2000)],
+    kernel.places.length > 0 && ["computes", kernel.places.map((one) => el("div", {class: "computes"},
+      one.scope && el("span", {}, shortened(one.scope, 200)), place(data, one.file, one.line)))],
     its && ["function", el("a", {href: "#function-" + its.id, class: "to"}, shortened(its.name, 80))],
   ];
   return el("div", {class: "details"},

@@ -600,6 +600,11 @@ class PageTest(BrowserTest):
             f"{100 * kernel['flops'] / kernel['seconds'] / report['limits']['flops']:.0f}\u202f% of this machine's 112\u202fGF/s",
             words,
         )
+        # Which layer it computes, and by which line.
+        (place,) = kernel["places"]
+        self.assertIn(f"{place['scope']}\nexamples/sentiment.cpp:33", words)
+        self.browser.click("#kernel-0 + tr details.place > summary")
+        self.assertIn("for (int t = 0; t < int(x.dim(1)); ++t) {", self.words("#kernel-0 + tr .source .here"))
         self.assertEqual(
             self.browser.ask("document.querySelectorAll('.roofline .dot').length"),
             sum(1 for kernel in report["kernels"] if kernel["flops"]),

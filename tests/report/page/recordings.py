@@ -565,6 +565,13 @@ def ordinary(seconds=41.3, batches=300, epochs=6):
                     if "+4" in name
                     else ["multiply", "square", "sqrt", "divide", "subtract"] if "adam" in name else [name.split()[0]]
                 ),
+                "places": [
+                    {
+                        "scope": "model/" + name.split()[1] if len(name.split()) > 1 else "",
+                        "file": "examples/sentiment.cpp",
+                        "line": 33,
+                    }
+                ],
                 "not_fused": (
                     "rows of the embedding may come twice, so that the sum must be whole before Adam reads it"
                     if "scatter" in name
