@@ -1,14 +1,31 @@
-// Counters over time: memory, caches. Each keeps its value until it is counted again.
+// Memory over time; how often caches found what was looked for; the other counters. Each keeps its value until it is
+// counted again.
 
 const counter_height = 132;
 
 function counters_part(data) {
   const counters = data.counters.map(read_counter).filter((counter) => counter.time.length);
-  if (!counters.length) return null;
-  const last = Math.max(...counters.map((counter) => counter.time[counter.time.length - 1]));
+  const caches = data.caches.filter((cache) => cache.of > 0);
+  if (!counters.length && !caches.length) return null;
+  const last = Math.max(0, ...counters.map((counter) => counter.time[counter.time.length - 1]));
   const end = Math.max(data.program.seconds || 0, last) || 1;
-  return el("div", {class: "charts"}, counters.map((counter) => counter_chart(counter, end)));
+  const charts = (some) => el("div", {class: "charts"}, some.map((counter) => counter_chart(counter, end)));
+  const memory = counters.filter((counter) => counter.unit === "bytes"), others = counters.filter((counter) => counter.unit !== "bytes");
+  return el("div", {class: "counters"}, memory.length > 0 && charts(memory), caches.length > 0 && caches_table(caches),
+    others.length > 0 && folded(el("span", {}, `${plural(others.length, "counter")} over time`), () => charts(others),
+      {style: "inner", open: !memory.length && !caches.length}));
 }
+
+const caches_table = (caches) => make_table({
+  caption: "Caches", rows: caches, style: "compact",
+  columns: [
+    {title: "found again", value: (cache) => cache.name, cell: (cache) => name_text(cache.name)},
+    {title: "found", number: true, value: (cache) => cache.found, cell: (cache) => count_text(cache.found)},
+    {title: "of", number: true, value: (cache) => cache.of, cell: (cache) => count_text(cache.of)},
+    {title: "share", number: true, value: (cache) => divided(cache.found, cache.of),
+      cell: (cache) => metered(divided(cache.found, cache.of), "--kind-run")},
+  ],
+});
 
 function read_counter(counter) {
   const time = numbers_of(counter.time, Float64Array), value = numbers_of(counter.value, Float64Array);
@@ -34,7 +51,9 @@ function counter_chart(counter, end) {
     const room = width - margin.left - margin.right;
     const x = (at) => margin.left + room * at / end;
     const y = (number) => bottom - (bottom - top) * (number - low) / ((high - low) * 1.04 || 1);
-    const ticks = unit === "bytes" ? byte_ticks(low, high, 4) : linear_ticks(low, high, 4);
+    const whole = value.every(Number.isInteger);
+    const ticks = unit === "bytes" ? byte_ticks(low, high, 4)
+      : linear_ticks(low, high, 4).filter((tick) => !whole || Math.abs(tick - Math.round(tick)) < 1e-9);
     const points = steps_of(time, value, Math.ceil(room), end).map(([at, number]) => [x(at), y(number)]);
     const line = path_through(points), ground = y(Math.max(low, 0));
     return [value_axis(y, ticks, margin.left, width - margin.right, text),

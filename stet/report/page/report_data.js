@@ -19,6 +19,7 @@ function read_report(text) {
     counters: list_of(given.counters),
     functions: list_of(given.functions).map(read_function),
     kernels: list_of(given.kernels).map((kernel, id) => ({...kernel, id, made_of: list_of(kernel.made_of), places: list_of(kernel.places)})),
+    caches: list_of(given.caches),
     training: list_of(given.training).map((fit) => ({...fit, epochs: list_of(fit.epochs)})),
     stages: list_of(given.stages),
     events: list_of(given.events).filter((event) => known(event.time)).sort((a, b) => a.time - b.time),

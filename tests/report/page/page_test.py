@@ -650,6 +650,21 @@ class PageTest(BrowserTest):
         self.browser.mouse("mouseMoved", left + width / 2, top + height / 2)
         self.assertRegex(self.words("#counters .readout"), r"^\d+\.\d\u202fs: \d+\.\d\u202fMiB$")
 
+    def test_caches_say_how_often_they_found_what_was_looked_for(self):
+        report = self.open("ordinary")
+        cache = report["caches"][0]
+        self.assertEqual(
+            self.browser.ask(
+                "[...document.querySelectorAll('#counters tbody tr')].map(row => [...row.children].map(cell => cell.innerText.trim()))"
+            ),
+            [[cache["name"], count(cache["found"]), count(cache["of"]), "100\u202f%"]],
+        )
+        # Counters that are no memory open at a click.
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#counters .chart').length"), 1)
+        self.browser.click("#counters details > summary")
+        self.assertEqual(self.browser.ask("document.querySelectorAll('#counters .chart').length"), 2)
+        self.quiet()
+
     def test_on_paper_all_is_open_and_light(self):
         self.open("ordinary", dark=True)
         dark = self.browser.ask("getComputedStyle(document.body).backgroundColor")

@@ -133,6 +133,7 @@ def nulls():
             },
         ],
         kernels=[{}, {"name": None, "seconds": None, "function": None, "bytes": None, "made_of": None}],
+        caches=[{}, {"name": None, "found": None, "of": None}, {"of": 3}],
         counters=[{}, {"name": None, "unit": None, "time": encoded("d", [0.0]), "value": encoded("d", [0.0])}],
         training=[{}, {"name": None, "epochs": [{}, {"epoch": None, "values": {"loss": None}}]}],
         stages=[{}, {"name": None, "depth": None}],
@@ -593,6 +594,10 @@ def ordinary(seconds=41.3, batches=300, epochs=6):
                 "time": encoded("d", memory_time),
                 "value": encoded("d", cache_value),
             },
+        ],
+        caches=[
+            {"name": "calls, served at once", "found": epochs * batches - 5, "of": epochs * batches},
+            {"name": "eager ops, served at once", "found": 0, "of": 0},
         ],
         training=[{"name": "fit", "epochs": fits}],
         stages=[
