@@ -28,11 +28,11 @@ for layer in "$@"; do
   fi
 done
 for header in $(grep -r -h -E '^#include "stet/' stet/keras 2>/dev/null | sed 's/.*"\(.*\)"/\1/' | sort -u); do
-  # Besides: files; the library's own locks, which fork() waits for; lines (Frame) and sizes in messages; what layers inherit,
+  # Besides: files; the library's own locks, which fork() waits for; the terminal; lines (Frame) and sizes in messages; what layers inherit,
   # which Variables they read, what goes along with tensors (masks), what is kept for the length of a trace (added losses),
   # what fit() tells a recording, and what is said on stderr.
   case $header in
-    stet/keras/* | stet/files/* | stet/base/lock.h | stet/base/thread_end.h) continue ;;
+    stet/keras/* | stet/files/* | stet/base/lock.h | stet/base/thread_end.h | stet/base/terminal.h) continue ;;
     stet/core/call.h | stet/core/size_words.h | stet/core/ambient.h | stet/core/variable_watch.h | stet/core/companion.h | stet/core/kept_tensors.h | stet/runtime/recording.h | stet/runtime/log.h) continue ;;
   esac
   if ! grep -q "$header" cmake/install.cmake; then

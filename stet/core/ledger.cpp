@@ -83,6 +83,7 @@ void LedgerAccount::add(const std::shared_ptr<Entry>& trace, bool first) {
   std::string kind = kind_of(*trace);
   std::lock_guard lock(guard_);
   const double milliseconds = trace->trace_milliseconds + trace->compile_milliseconds;
+  if (std::exchange(generation_, fork_generation()) != fork_generation()) at_fork_ = sums_;
   (first ? sums_.first_milliseconds : sums_.lost_milliseconds) += milliseconds;
   sums_.functions += first;
   ++sums_.traces;
@@ -119,6 +120,17 @@ LedgerLine LedgerAccount::line() const {
       most = milliseconds;
       out.cause = cause;
     }
+  return out;
+}
+
+LedgerLine LedgerAccount::line_of_this_process() const {
+  LedgerLine out = line();
+  std::lock_guard lock(guard_);
+  const LedgerLine& before = generation_ == fork_generation() ? at_fork_ : sums_;
+  out.functions -= before.functions;
+  out.traces -= before.traces;
+  out.first_milliseconds -= before.first_milliseconds;
+  out.lost_milliseconds -= before.lost_milliseconds;
   return out;
 }
 
@@ -177,6 +189,13 @@ std::string ledger_text() {
 namespace {
 
 constexpr double lost_share = 0.05, lost_least = 0.5;  // of a run, and seconds: less is not worth a word
+constexpr std::size_t most_lines = 4;                  // of functions in that word
+constexpr double share_of_lost = 0.05;                 // that each of these has
+
+std::string place_of(const LedgerLine& line) {
+  const bool is_known = !line.made_at.empty() && line.function.find(line.made_at) == std::string::npos;
+  return text("'", line.function, "'", is_known ? text(" at ", line.made_at) : "");
+}
 
 }  // namespace
 
@@ -188,20 +207,23 @@ std::string ledger_warning(const std::vector<LedgerLine>& lines, double run_seco
     retraces += line.traces - line.functions;
   }
   if (retraces == 0 || lost < lost_least || lost < lost_share * run_seconds) return "";
-  const LedgerLine& first = *std::max_element(lines.begin(), lines.end(), [](const LedgerLine& a, const LedgerLine& b) {
-    return a.lost_milliseconds < b.lost_milliseconds;
-  });
+  std::vector<LedgerLine> order = lines;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const LedgerLine& a, const LedgerLine& b) { return a.lost_milliseconds > b.lost_milliseconds; });
+  const LedgerLine& first = order[0];
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, "%.1f s of %.1f s, %.0f %%", lost, run_seconds,
                 100 * std::min(lost / run_seconds, 1.0));
   std::string out = text("stet: ", retraces, retraces == 1 ? " retrace" : " retraces", " took ", numbers,
-                         " of this run. Most of it was lost by '", first.function, "'",
-                         first.made_at.empty() || first.function.find(first.made_at) != std::string::npos
-                             ? std::string()
-                             : text(" at ", first.made_at),
-                         ": ", first.traces, " traces");
-  if (!first.cause.empty()) out += text("\n", explanation_line("cause", first.cause));
-  if (out.back() != '\n') out += '\n';
+                         " of this run. Most of it was lost by ", place_of(first), ": ", first.traces, " traces\n");
+  if (!first.cause.empty()) out += explanation_line("cause", first.cause);
+  for (std::size_t i = 1; i < std::min(order.size(), most_lines); ++i) {
+    const LedgerLine& line = order[i];
+    if (line.lost_milliseconds / 1e3 < share_of_lost * lost) break;
+    std::snprintf(numbers, sizeof numbers, "%.1f s", line.lost_milliseconds / 1e3);
+    out += explanation_line("also", text(numbers, " by ", place_of(line), ": ", line.traces, " traces",
+                                         line.cause.empty() ? "" : text(", ", line.cause)));
+  }
   return out + explanation_line("more",
                                 "STET_LEDGER=1 prints all functions; STET_PROFILE=folder records every trace "
                                 "for `stet report`");
@@ -333,6 +355,13 @@ bool check_or_update(const std::string& asked) {
   return false;
 }
 
+std::vector<LedgerLine> ledger_of_this_process() {
+  std::vector<LedgerLine> out;
+  for (const std::shared_ptr<LedgerAccount>& account : LedgerAccount::all())
+    out.push_back(account->line_of_this_process());
+  return out;
+}
+
 const std::chrono::steady_clock::time_point begin_of_process = std::chrono::steady_clock::now();
 
 /// The library's last word, after all destructors of the program's own.
@@ -341,7 +370,7 @@ const std::chrono::steady_clock::time_point begin_of_process = std::chrono::stea
   if (std::string asked = setting("STET_LEDGER"); !asked.empty() && asked != "0")
     report(ledger_text());
   else
-    report(ledger_warning(ledger(), lived.count()));
+    report(ledger_warning(ledger_of_this_process(), lived.count()));
   if (std::string asked = setting("STET_TRACES_LOCK"); !asked.empty() && !check_or_update(asked)) {
     std::fflush(nullptr);
     std::_Exit(1);

@@ -28,6 +28,8 @@ class LedgerAccount {
   void settle(std::uint64_t calls);
 
   LedgerLine line() const;
+  /// Without what was traced before this process was forked.
+  LedgerLine line_of_this_process() const;
   const std::string& function() const { return function_; }
   /// Where its functions were made.
   Where where() const { return where_; }
@@ -47,6 +49,8 @@ class LedgerAccount {
   const Where where_;
   mutable Lock guard_;  // of what follows
   LedgerLine sums_;
+  LedgerLine at_fork_;            // sums_ when the process was forked that traced last
+  std::uint64_t generation_ = 0;  // of that process
   std::vector<std::weak_ptr<Entry>> live_;
   std::map<std::string, int> traces_;
   std::map<std::string, double> causes_;  // milliseconds lost

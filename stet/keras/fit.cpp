@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "stet/base/error.h"
+#include "stet/base/terminal.h"
 #include "stet/base/text.h"
 #include "stet/core/scope.h"
 #include "stet/keras/backup_body.h"
@@ -36,9 +37,12 @@ int verbosity(int asked) {
   return ::isatty(STDOUT_FILENO) ? 1 : 2;
 }
 ProgressBar make_bar(std::optional<std::int64_t> target, int verbose) {
-  return ProgressBar(
-      std::cout,
-      {.target = target, .verbose = verbose, .in_place = ::isatty(STDOUT_FILENO) != 0, .seconds = seconds_now});
+  return ProgressBar(std::cout, {.target = target,
+                                 .verbose = verbose,
+                                 .in_place = ::isatty(STDOUT_FILENO) != 0,
+                                 .color = colored(),
+                                 .columns = static_cast<std::size_t>(terminal_width()),
+                                 .seconds = seconds_now});
 }
 
 [[noreturn]] void refuse(const std::string& what, Where where, const std::string& advice) {

@@ -10,7 +10,7 @@
 namespace stet::keras {
 namespace {
 
-constexpr int cells = 20;
+constexpr int usual_cells = 20;
 constexpr double least_interval = 0.05;
 
 template <class... Arguments>
@@ -39,7 +39,25 @@ std::size_t columns(const std::string& line) {
   return count;
 }
 
-std::string bold(const std::string& what) { return text("\33[1m", what, "\33[0m"); }
+/// The first so many columns, the last of them "…"; colours end there.
+std::string cut(const std::string& line, std::size_t most) {
+  std::string out;
+  std::size_t taken = 0;
+  bool in_color = false;
+  for (std::size_t i = 0; i < line.size();) {
+    if (line[i] == '\33') {
+      const std::size_t end = std::min(line.find('m', i), line.size() - 1) + 1;
+      out += line.substr(i, end - i);
+      in_color = !out.ends_with("\33[0m");
+      i = end;
+      continue;
+    }
+    if (++taken >= most) break;
+    do out += line[i++];
+    while (i < line.size() && (static_cast<unsigned char>(line[i]) & 0xc0) == 0x80);
+  }
+  return text(out, "…", in_color ? "\33[0m" : "");
+}
 
 std::string remaining(double seconds) {
   auto whole = static_cast<long long>(seconds);
@@ -74,9 +92,22 @@ ProgressBar::~ProgressBar() {
   if (line_open_) out_ << "\n" << std::flush;
 }
 
-std::string ProgressBar::bar(std::int64_t current) const {
+std::string ProgressBar::bold(const std::string& what) const {
+  return options_.color ? text("\33[1m", what, "\33[0m") : what;
+}
+
+/// Behind a line that takes the whole width a terminal may begin another.
+bool ProgressBar::fits(const std::string& line) const {
+  return options_.columns == 0 || !options_.in_place || columns(line) < options_.columns;
+}
+
+std::string ProgressBar::bar(std::int64_t current, int cells) const {
   if (!options_.target) return counted(current, {});
   std::int64_t done = *options_.target > 0 ? std::min<std::int64_t>(cells * current / *options_.target, cells) : cells;
+  if (cells == 0) return bold(counted(current, options_.target));
+  // Without colours, what is done must look different.
+  if (!options_.color)
+    return text(counted(current, options_.target), " ", repeated("━", done), repeated("─", cells - done));
   return text(bold(counted(current, options_.target)), " ",
               done > 0 ? text("\33[32m", repeated("━", done), "\33[0m") : std::string(), "\33[37m",
               repeated("━", cells - done), "\33[0m");
@@ -100,6 +131,7 @@ std::string ProgressBar::notes(bool last) const {
 
 void ProgressBar::put(std::string line, bool last) {
   std::string out = options_.in_place ? text(std::string(columns_drawn_, '\b'), "\r") : std::string("\n");
+  if (!last && !fits(line)) line = cut(line, options_.columns - 1);
   const std::size_t width = columns(line);
   out += line;
   if (options_.in_place && columns_drawn_ > width) out += std::string(columns_drawn_ - width, ' ');
@@ -111,7 +143,7 @@ void ProgressBar::put(std::string line, bool last) {
 }
 
 void ProgressBar::tracing(const std::string& function) {
-  if (options_.verbose == 1 && options_.in_place) put(text(bar(0), " tracing ", function, " …"), false);
+  if (options_.verbose == 1 && options_.in_place) put(text(bar(0, usual_cells), " tracing ", function, " …"), false);
 }
 
 void ProgressBar::traced(double seconds, int traces) {
@@ -131,13 +163,18 @@ void ProgressBar::draw(std::int64_t current, const Values& values, bool last) {
     line = text(counted(current, target), formatted(" - %.0fs - ", options_.seconds() - start_), per_step(seconds));
   } else {
     const bool estimated = options_.target && *options_.target > 0 && !last;
-    line = text(bar(current), " ",
+    line = text(" ",
                 bold(estimated ? remaining(seconds * static_cast<double>(*options_.target - current))
                                : formatted("%.0fs", options_.seconds() - start_)),
                 " ", per_step(seconds));
   }
   for (const auto& [name, value] : values) line += text(" - ", name, ": ", metric_text(value));
   line += notes(last);
+  if (options_.verbose == 1) {
+    // Where there is little room, numbers say more than cells.
+    const std::string whole = bar(current, usual_cells) + line;
+    line = last || fits(whole) ? whole : bar(current, 0) + line;
+  }
   if (options_.verbose == 1)
     put(std::move(line), last);
   else

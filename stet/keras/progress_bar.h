@@ -14,7 +14,9 @@ struct ProgressOptions {
   std::optional<std::int64_t> target = {};  // steps, if their number is known
   int verbose = 1;                          // 0: nothing, 1: a bar, 2: one line at the end
   bool in_place = false;                    // a terminal: the bar is drawn over itself, elsewhere line by line
-  std::function<double()> seconds = {};     // a clock
+  bool color = false;
+  std::size_t columns = 0;               // of the terminal: what is drawn over must not be longer; 0: any number
+  std::function<double()> seconds = {};  // a clock
 };
 
 class ProgressBar {
@@ -40,7 +42,9 @@ class ProgressBar {
  private:
   void draw(std::int64_t current, const Values& values, bool last);
   void put(std::string line, bool last);
-  std::string bar(std::int64_t current) const;
+  std::string bar(std::int64_t current, int cells) const;
+  std::string bold(const std::string& what) const;
+  bool fits(const std::string& line) const;
   double step_seconds(std::int64_t current) const;
   std::string notes(bool last) const;
 

@@ -5,15 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "stet/base/terminal.h"
 #include "stet/files/json.h"
 
 namespace stet::tools {
-
-/// Columns of the terminal that is written to (COLUMNS, where it is set); 0: it is none, and lines are as long as they
-/// are.
-int terminal_width();
-/// Whether colours are wanted: on a terminal that has them, unless NO_COLOR is set.
-bool colored();
 
 enum class Color { bold, red, yellow, green };
 /// As it is where no colours are wanted.

@@ -14,9 +14,14 @@ const std::string full_bar = "\33[32m━━━━━━━━━━━━━━�
 
 class ProgressBarTest : public ::testing::Test {
  protected:
-  ProgressBar bar(std::optional<std::int64_t> target, int verbose, bool in_place) {
-    return ProgressBar(out,
-                       {.target = target, .verbose = verbose, .in_place = in_place, .seconds = [this] { return now; }});
+  ProgressBar bar(std::optional<std::int64_t> target, int verbose, bool in_place, std::size_t columns = 0,
+                  bool color = true) {
+    return ProgressBar(out, {.target = target,
+                             .verbose = verbose,
+                             .in_place = in_place,
+                             .color = color,
+                             .columns = columns,
+                             .seconds = [this] { return now; }});
   }
   std::string drawn() {
     std::string text = out.str();
@@ -60,18 +65,44 @@ TEST_F(ProgressBarTest, RedrawsInPlaceOnATerminal) {
                          .append("\n"));
 }
 
-TEST_F(ProgressBarTest, WritesLinesElsewhere) {
-  ProgressBar progress = bar(2, 1, false);
+TEST_F(ProgressBarTest, WritesLinesElsewhereWithoutColours) {
+  ProgressBar progress = bar(2, 1, false, 20, false);
   progress.tracing("train_step");
   EXPECT_EQ(drawn(), "");
   now += 0.2;
   progress.update(1, {{"loss", 1}});
-  EXPECT_EQ(
-      drawn(),
-      "\n\33[1m1/2\33[0m \33[32m━━━━━━━━━━\33[0m\33[37m━━━━━━━━━━\33[0m \33[1m0s\33[0m 200ms/step - loss: 1.0000");
+  EXPECT_EQ(drawn(), "\n1/2 ━━━━━━━━━━────────── 0s 200ms/step - loss: 1.0000");
   now += 0.2;
   progress.finish(2, {{"loss", 1}});
-  EXPECT_EQ(drawn(), "\n\33[1m2/2\33[0m " + full_bar + " \33[1m0s\33[0m 200ms/step - loss: 1.0000\n");
+  EXPECT_EQ(drawn(), "\n2/2 ━━━━━━━━━━━━━━━━━━━━ 0s 200ms/step - loss: 1.0000\n");
+}
+
+TEST_F(ProgressBarTest, KeepsToTheWidthOfItsTerminal) {
+  ProgressBar progress = bar(200, 1, true, 40);
+  progress.tracing("train_step_of_a_model");
+  EXPECT_EQ(drawn(), "\r\33[1m  0/200\33[0m \33[37m━━━━━━━━━━━━━━━━━━━━\33[0m tracing t…");
+  now += 1;
+  progress.traced(0.9, 2);
+  progress.update(50, {{"loss", 0.5}, {"accuracy", 0.75}});
+  // Without the cells, which say less than the numbers.
+  EXPECT_EQ(drawn(), std::string(39, '\b').append("\r\33[1m 50/200\33[0m \33[1m3s\33[0m 20ms/step - loss: 0.5000 - …"));
+  now += 1;
+  progress.update(51, {});
+  EXPECT_EQ(drawn(),
+            std::string(39, '\b').append("\r\33[1m 51/200\33[0m \33[1m5s\33[0m 39ms/step · 2 traces").append(8, ' '));
+  now += 1;
+  progress.finish(200, {{"loss", 0.5}});  // nothing is drawn over the last
+  EXPECT_EQ(drawn(), std::string(31, '\b')
+                         .append("\r\33[1m200/200\33[0m ")
+                         .append(full_bar)
+                         .append(" \33[1m3s\33[0m 15ms/step - loss: 0.5000 · 2 traces\n"));
+}
+
+TEST_F(ProgressBarTest, WithoutColoursOnATerminal) {
+  ProgressBar progress = bar(4, 1, true, 80, false);
+  now += 1;
+  progress.update(1, {});
+  EXPECT_EQ(drawn(), "\r1/4 ━━━━━─────────────── 3s 1s/step");
 }
 
 TEST_F(ProgressBarTest, CountsWhereTheEndIsNotKnown) {

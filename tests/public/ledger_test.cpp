@@ -183,6 +183,22 @@ TEST(LedgerWarning, says_what_was_lost_where_much_was) {
       "report`\n");
 }
 
+TEST(LedgerWarning, names_others_that_lost_a_part_of_it) {
+  const LedgerLine step{.function = "f", .made_at = "a.cpp:1", .functions = 1, .traces = 5, .lost_milliseconds = 2000};
+  const LedgerLine other{.function = "g",
+                         .made_at = "a.cpp:9",
+                         .functions = 1,
+                         .traces = 3,
+                         .lost_milliseconds = 900,
+                         .cause = "argument 0 f32[2] -> f64[2] dtype changed"};
+  const LedgerLine little{.function = "h", .functions = 1, .traces = 2, .lost_milliseconds = 100};
+  EXPECT_EQ(ledger_warning({little, other, step}, 10),
+            "stet: 7 retraces took 3.0 s of 10.0 s, 30 % of this run. Most of it was lost by 'f' at a.cpp:1: 5 traces\n"
+            "  also            0.9 s by 'g' at a.cpp:9: 3 traces, argument 0 f32[2] -> f64[2] dtype changed\n"
+            "  more            STET_LEDGER=1 prints all functions; STET_PROFILE=folder records every trace for `stet "
+            "report`\n");
+}
+
 TEST(LedgerWarning, says_nothing_otherwise) {
   EXPECT_EQ(ledger_warning({}, 10), "");
   EXPECT_EQ(ledger_warning({{.function = "once", .functions = 1, .traces = 1, .first_milliseconds = 5000}}, 6), "");

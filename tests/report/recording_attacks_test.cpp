@@ -552,6 +552,17 @@ TEST(AttackedProcess, DISABLED_Runs) {
     // More than the disk takes: half a megabyte, which are some thousand spans.
     work(10'000);
     std::printf("it went on\n");
+  } else if (what == "retraces" || what == "retraces before fork") {
+    on_retrace([](const RetraceEvent&) {});
+    Function slow = function("attacked_slow(x, n)", [](Tensor x, int n) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));  // what tracing a large model takes
+      return x * n;
+    });
+    for (int n = 0; n < 6; ++n) slow(ones({2}), n);
+    if (what == "retraces") return;
+    if (::fork() == 0) std::exit(0);
+    ::wait(nullptr);
+    ::_exit(0);
   } else if (what == "until killed") {
     std::vector<std::thread> all;
     for (int t = 0; t < 4; ++t)
@@ -681,6 +692,32 @@ TEST(RecordingAttacks, AFolderThatCannotBeWrittenTo) {
   TemporaryFolder folder;
   EXPECT_EQ(status_of(start("after exec", folder, "/proc")), 0);
   EXPECT_CONTAINS(contents_of(folder / "told"), "stet: STET_PROFILE: a recording cannot be written to '/proc/");
+}
+
+std::size_t times_in(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(RecordingAttacks, OneParagraphWhereRetracesTookTheTime) {
+  TemporaryFolder folder;
+  EXPECT_EQ(status_of(start("retraces", folder, "")), 0);
+  const std::string told = contents_of(folder / "told");
+  EXPECT_EQ(times_in(told, "stet: "), 1u) << told;
+  EXPECT_CONTAINS(told, "stet: 5 retraces took 0.");
+  EXPECT_CONTAINS(told, " of this run. Most of it was lost by 'attacked_slow' at ");
+  EXPECT_CONTAINS(told, ": 6 traces\n  cause           argument 1 'n' ");
+  TemporaryFolder quiet;
+  EXPECT_EQ(status_of(start("after exec", quiet, "")), 0);
+  EXPECT_EQ(times_in(contents_of(quiet / "told"), "stet: "), 0u) << "others say nothing";
+}
+
+TEST(RecordingAttacks, AChildDoesNotTellWhatItsParentLost) {
+  SKIP_WITHOUT_FORK();
+  TemporaryFolder folder;
+  EXPECT_EQ(status_of(start("retraces before fork", folder, "")), 0);
+  EXPECT_EQ(times_in(contents_of(folder / "told"), "stet: "), 0u) << contents_of(folder / "told");
 }
 
 TEST(RecordingAttacks, KilledInTheMiddle) {
