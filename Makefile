@@ -34,8 +34,8 @@ test: build  ## Build and run all tests; of the op table's samples, some for eve
 test-full: build  ## Build and run all tests with all samples
 	@STET_TEST_FULL=1 ctest --preset $(PRESET) --parallel $(JOBS)
 
-run: build  ## Train on Fashion-MNIST
-	$(BUILD)/examples/fashion_mnist
+run: build  ## Train on Fashion-MNIST (ARGS="--logs folder": with files for TensorBoard)
+	$(BUILD)/examples/fashion_mnist $(ARGS)
 
 bench:  ## Install what benchmarks need (LibTorch), build them, run them
 	@sh cmake/install-packages.sh cmake/packages-bench.txt

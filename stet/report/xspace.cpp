@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -158,7 +159,10 @@ class Writer {
   std::string all() {
     host_.own_stat(host_.integer("process_id", static_cast<std::int64_t>(recorded_.process & INT32_MAX)));
     look_at_functions();
-    for (std::size_t thread = 0; thread < recorded_.threads.size(); ++thread) this->thread(thread);
+    // The main thread is the first line: others wait for it, or work for it.
+    if (summary_.main_thread) thread(*summary_.main_thread);
+    for (std::size_t other = 0; other < recorded_.threads.size(); ++other)
+      if (other != summary_.main_thread) thread(static_cast<std::uint16_t>(other));
     instants();
     counters();
 
@@ -196,23 +200,25 @@ class Writer {
     }
   }
 
-  void thread(std::size_t thread) {
-    // Threads begin at 1: 0 stands for all of them in some viewers.
-    Proto line = line_of(static_cast<std::int64_t>(thread) + 1, recorded_.threads[thread]);
-    const auto [first, last] = tree_.of_thread(static_cast<std::uint16_t>(thread));
+  void thread(std::uint16_t thread) {
+    // Lines begin at 1: 0 stands for all of them in some viewers.
+    Proto line = line_of(++lines_, recorded_.threads[thread]);
+    const auto [first, last] = tree_.of_thread(thread);
+    auto next = std::lower_bound(steps_.begin(), steps_.end(), first,
+                                 [](const Step& step, std::size_t place) { return step.first < place; });
     for (std::size_t i = first; i < last; ++i) {
-      for (; next_step_ < steps_.size() && steps_[next_step_].first == i; ++next_step_) line.message(4, step());
+      for (; next != steps_.end() && next->first == i; ++next) line.message(4, step(*next, next - steps_.begin()));
       line.message(4, span(i));
     }
     host_.line(line);
   }
 
-  Proto step() {
+  Proto step(const Step& step, std::ptrdiff_t number) {
     if (step_event_ == 0) step_event_ = host_.event("step");
-    const std::int64_t begin = recorded_.spans[steps_[next_step_].first].begin;
-    Proto out = event_of(step_event_, begin, steps_[next_step_].end - begin);
-    return out.message(4, host_.integer("_r", 1))
-        .message(4, host_.integer("step_num", options_.first_step + static_cast<std::int64_t>(next_step_)));
+    const std::int64_t begin = recorded_.spans[step.first].begin;
+    return event_of(step_event_, begin, step.end - begin)
+        .message(4, host_.integer("_r", 1))
+        .message(4, host_.integer("step_num", options_.first_step + number));
   }
 
   Proto span(std::size_t i) {
@@ -273,7 +279,7 @@ class Writer {
   }
 
   void instants() {
-    Proto line = line_of(static_cast<std::int64_t>(recorded_.threads.size()) + 1, "retraces, warnings, audits");
+    Proto line = line_of(++lines_, "retraces, warnings, audits");
     bool any = false;
     for (const Json& note : recorded_.notes) {
       if (string_in(note, "note") != "event") continue;
@@ -294,7 +300,7 @@ class Writer {
   /// A line of this name is drawn as curves.
   void counters() {
     if (recorded_.counters.empty()) return;
-    Proto line = line_of(static_cast<std::int64_t>(recorded_.threads.size()) + 2, "_counters_");
+    Proto line = line_of(++lines_, "_counters_");
     std::map<std::uint32_t, std::int64_t> ids;
     for (const RecordedCounter& counter : recorded_.counters) {
       std::int64_t& id = ids[counter.name];
@@ -312,8 +318,7 @@ class Writer {
   const SpanTree tree_;
   const KernelPlaces places_;
   const std::vector<Step> steps_;
-  std::size_t next_step_ = 0;
-  std::int64_t step_event_ = 0;
+  std::int64_t lines_ = 0, step_event_ = 0;
   Plane host_;
   std::unordered_map<std::string_view, const FunctionSummary*> functions_;
   std::unordered_set<std::size_t> tracing_calls_;

@@ -44,8 +44,7 @@ void expect_all_spans(const Recorded& recorded, const Space& space) {
   std::vector<std::vector<Event>> events(recorded.threads.size());
   ASSERT_GE(space.host().lines.size(), recorded.threads.size());
   for (std::size_t thread = 0; thread < recorded.threads.size(); ++thread) {
-    const Line& line = space.host().lines[thread];
-    EXPECT_EQ(line.name, recorded.threads[thread]);
+    const Line& line = space.host().line(recorded.threads[thread]);
     EXPECT_EQ(line.duration, recorded.length * 1000);
     for (const Event& event : line.events)
       if (!event.has("_r")) events[thread].push_back(event);
@@ -105,6 +104,21 @@ TEST(XSpace, HasSpansCountersAndEvents) {
   EXPECT_EQ(names_of(counters.events), (Texts{"memory of tensors", "memory of tensors"}));
   EXPECT_EQ(counters.events[0].begin, 1'000'000'000);
   EXPECT_EQ(counters.events[0].number("value"), 4096.5);
+}
+
+TEST(XSpace, TheMainThreadIsTheFirstLine) {
+  HandMade made(1 * s);
+  made.span(Kind::region, "add", 1, 10, 0, 0, 0);
+  made.span(Kind::wait, "batch", 5 * ms, 10 * ms, 0, 0, 1);
+  made.span(Kind::batch, "train_step", 10 * ms, 100 * ms, 0, 0, 1);
+  made.span(Kind::region, "add", 20 * ms, 30 * ms, 0, 0, 2);
+  const Space space = space_of(made);
+  expect_all_spans(made.read(), space);
+  std::vector<std::string> names;
+  for (const Line& line : space.host().lines) names.push_back(line.name);
+  EXPECT_EQ(names, (Texts{"thread 1", "thread 0", "thread 2"}));
+  EXPECT_EQ(names_of(space.host().lines[0].events), (Texts{"step", "batch", "train_step"}));
+  EXPECT_EQ(space.host().lines[0].id, 1);
 }
 
 TEST(XSpace, OfAnEmptyRecording) {
