@@ -94,6 +94,21 @@ inline void only(const Message& message, const std::set<unsigned>& numbers, cons
       throw std::runtime_error(std::string(what) + " has a field " + std::to_string(field.number));
 }
 
+/// A string: readers of protocol buffers refuse a file in which one is not UTF-8.
+inline std::string string_of(const Message& message, unsigned number) {
+  const std::string out = message.bytes(number);
+  for (std::size_t at = 0; at < out.size();) {
+    const auto first = static_cast<unsigned char>(out[at]);
+    const std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    if (length == 0 || at + length > out.size()) throw std::runtime_error("a string that is not UTF-8");
+    for (std::size_t next = at + 1; next < at + length; ++next)
+      if ((static_cast<unsigned char>(out[next]) & 0xC0) != 0x80)
+        throw std::runtime_error("a string that is not UTF-8");
+    at += length;
+  }
+  return out;
+}
+
 using Names = std::map<std::uint64_t, std::string>;
 
 inline void add_stat(Stats& to, const Message& stat, const Names& names) {
@@ -103,7 +118,7 @@ inline void add_stat(Stats& to, const Message& stat, const Names& names) {
   if (stat.has(2)) value.number = stat.real(2);
   if (stat.has(3)) value.number = static_cast<double>(stat.integer(3));
   if (stat.has(4)) value.number = static_cast<double>(static_cast<std::int64_t>(stat.integer(4)));
-  if (stat.has(5)) value.text = stat.bytes(5);
+  if (stat.has(5)) value.text = string_of(stat, 5);
   if (stat.has(7)) value.text = names.at(stat.integer(7));
   if (!to.emplace(names.at(stat.integer(1)), value).second) throw std::runtime_error("two stats of one name");
 }
@@ -118,7 +133,7 @@ inline Plane plane_of(const Message& in) {
     only(metadata, {1, 2}, "a stat's metadata");
     if (entry.integer(1) == 0 || entry.integer(1) != metadata.integer(1))
       throw std::runtime_error("a stat's metadata has another number than its key");
-    stat_names[entry.integer(1)] = metadata.bytes(2);
+    stat_names[entry.integer(1)] = string_of(metadata, 2);
     if (!different.insert(metadata.bytes(2)).second)
       throw std::runtime_error("two stats are called " + metadata.bytes(2));
   }
@@ -129,7 +144,7 @@ inline Plane plane_of(const Message& in) {
     if (entry.integer(1) == 0 || entry.integer(1) != metadata.integer(1))
       throw std::runtime_error("an event's metadata has another number than its key");
     Event& kind = kinds[entry.integer(1)];
-    kind.name = metadata.bytes(2);
+    kind.name = string_of(metadata, 2);
     for (const Message& stat : metadata.messages(5)) add_stat(kind.stats, stat, stat_names);
   }
   for (const Message& stat : in.messages(6)) add_stat(out.stats, stat, stat_names);
@@ -138,7 +153,7 @@ inline Plane plane_of(const Message& in) {
     only(line, {1, 2, 4, 9}, "a line");
     out.lines.push_back({.id = static_cast<std::int64_t>(line.integer(1)),
                          .duration = static_cast<std::int64_t>(line.integer(9)),
-                         .name = line.bytes(2)});
+                         .name = string_of(line, 2)});
     if (out.lines.back().id == 0 || !ids.insert(out.lines.back().id).second)
       throw std::runtime_error("two lines have one number");
     std::vector<std::int64_t> ends;

@@ -21,9 +21,11 @@
 #include "stet/report/report_data.h"
 #include "stet/report/summary.h"
 #include "stet/report/summary_text.h"
+#include "stet/report/xspace.h"
 #include "stet/runtime/log.h"
 #include "stet/stet.h"
 #include "tests/public/forks.h"
+#include "tests/public/profile_files.h"
 #include "tests/report/recordings.h"
 #include "tests/sampling.h"
 
@@ -440,6 +442,7 @@ void use(const Recorded& recorded) {
   std::ostringstream trace;
   write_chrome_trace(trace, recorded);
   ASSERT_NO_THROW(files::parse_json(trace.str(), {"trace", "", {}}));
+  ASSERT_NO_THROW(profile_files::parse(xspace_of(recorded, {})));
 }
 
 constexpr std::size_t small_chunk = 4096;

@@ -7,6 +7,8 @@
 
 #include "stet/report/chrome_trace.h"
 #include "stet/report/summary_text.h"
+#include "stet/report/xspace.h"
+#include "tests/public/profile_files.h"
 #include "tests/report/recordings.h"
 
 namespace stet::reporting {
@@ -316,6 +318,7 @@ TEST(ReportData, OfADamagedRecordingHolds) {
     std::ostringstream trace;
     write_chrome_trace(trace, recorded);
     files::parse_json(trace.str(), files::test_reading());
+    EXPECT_NO_THROW(profile_files::parse(xspace_of(recorded, {})));
     for (char c : summary_text(recorded, summary, std::nullopt, {.width = 80}))
       ASSERT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n');
   }
