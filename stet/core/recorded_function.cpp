@@ -277,8 +277,14 @@ void record_trace(Entry& trace, int number, const RetraceCause* cause, const Fun
   if (recording::on()) tell_trace(trace);
 }
 
-void record_eviction(const Entry& trace) {
+void record_eviction(const Entry& trace, const std::string& function) {
+  if (!recording::on()) return;
   recording::note({{"note", "evicted"}, {"id", static_cast<std::int64_t>(trace.story.id)}});
+  const std::uint64_t calls = trace.calls.load(std::memory_order_relaxed);
+  record_event(
+      "eviction", function,
+      text("stet: the trace of '", function, "' for (", joined(trace.types, ", "), ") is forgotten, which served ",
+           calls, calls == 1 ? " call" : " calls", ": .max_traces or .max_bytes allow no more\n"));
 }
 
 void record_trace_end(Entry& trace) {

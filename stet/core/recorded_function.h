@@ -38,7 +38,7 @@ std::uint64_t next_trace_id();
 /// The trace is kept, as number `number` of its function, which has these options. `cause`: null for the first.
 void record_trace(Entry& trace, int number, const RetraceCause* cause, const FunctionOptions& options);
 /// It serves no more calls: others took its place.
-void record_eviction(const Entry& trace);
+void record_eviction(const Entry& trace, const std::string& function);
 void record_trace_end(Entry& trace);
 /// "retrace", "warning", "audit", "eviction": what people are told.
 void record_event(const char* kind, const std::string& function, const std::string& text);

@@ -242,7 +242,7 @@ void TraceCache::tell(const MissedCall& call, const Snapshot& before, Entry& mad
                              "or .max_bytes");
   text += cause.fix_lines();
   for (const std::shared_ptr<Entry>& gone : forgotten) {
-    record_eviction(*gone);
+    record_eviction(*gone, name_);
     text += explanation_line("warning", stet::text(before.entries.size(), " traces are kept at most; one that served ",
                                                    gone->calls.load(), " calls is forgotten"));
   }

@@ -106,11 +106,11 @@ struct FunctionProfile {
 };
 
 /// Calls f(arguments…) again and again for half a second, after a call that is not measured, and tells what its kernels
-/// do. The calls are real: Variables change as they do.
+/// do. The calls are real: Variables change as they do. f.profile(arguments…) does the same, and errors name its line.
 template <class Signature, class... Given>
 FunctionProfile profile(const Function<Signature>& f, const Given&... arguments) {
   return inside::profiled(
-      f, [&] { static_cast<void>(f(arguments...)); }, Where{});
+      f, [&] { static_cast<void>(f(arguments..., Where{})); }, Where{});
 }
 
 template <class R, class... A>

@@ -129,6 +129,37 @@ TEST_F(ProfileTest, ARetraceWithItsCauseItsFixAndItsPlace) {
   EXPECT_EQ(retraces, 3);
 }
 
+TEST_F(ProfileTest, EventsOfEveryKind) {
+  Function few = function("profiled_few(x, n)", [](Tensor x, int n) { return x * n; }, {.max_traces = 1});
+  int captured = 1;
+  Function stale = function("profiled_stale(x)", [&](Tensor x) { return x * captured; });
+  on_stale([](const StaleEvent&) {});
+  Profile profile;
+  few(ones({3}), 1);
+  few(ones({3}), 1);
+  few(ones({3}), 2);
+  stale(ones({3}));
+  captured = 2;
+  stale(ones({3}));
+  testing::internal::CaptureStderr();
+  Variable unused(ones({2}));
+  keras::SGD(0.1).apply_gradients({Tensor(), ones({3})}, {unused, Variable(ones({3}))});
+  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(), "there is no gradient for ");
+  on_stale({});
+  const Recorded recorded = read(profile);
+  const Summary summary = summarize(recorded);
+  std::map<std::string, std::string> texts;
+  for (const EventSummary& event : summary.events) texts[event.kind] += event.text;
+  EXPECT_CONTAINS(texts["retrace"], "stet: tracing 'profiled_few' again (trace 2)");
+  EXPECT_EQ(texts["eviction"],
+            "stet: the trace of 'profiled_few' for (f32[x_0], 1) is forgotten, which served 2 calls: .max_traces or "
+            ".max_bytes allow no more\n");
+  EXPECT_CONTAINS(texts["audit"], "stet: 'profiled_stale' would be traced differently now");
+  EXPECT_CONTAINS(texts["warning"], "stet: apply_gradients: there is no gradient for ");
+  EXPECT_EQ(count_of(recorded, recording::Kind::audit, "profiled_stale"), 1);
+  EXPECT_TRUE(function_of(summary, "profiled_few").traces[0].evicted);
+}
+
 TEST_F(ProfileTest, TracesThatWereThereBefore) {
   Function f = function("profiled_before(x)", [](Tensor x) { return x + 1; });
   f(ones({3}));
@@ -518,6 +549,43 @@ TEST_F(ProfileTest, OneFunctionMeasured) {
   EXPECT_CONTAINS(told.str(), "made of matmul, add, relu");
   EXPECT_CONTAINS(told.str(), "1 of 1 Variable written in place");
   EXPECT_EQ(f.profile(ones({32, 48}), ones({48, 64})).kernels.size(), told.kernels.size());
+}
+
+TEST_F(ProfileTest, OneFunctionThatFails) {
+  Function f = function("profiled_failing_call(x)", [](Tensor x) {
+    assert_that(mean(x) > 5, "too small");
+    return x;
+  });
+  const std::string error = error_of([&] { profile(f, ones({3})); }), own = error_of([&] { f.profile(ones({3})); });
+  EXPECT_CONTAINS(error, "too small");
+  EXPECT_EQ(error.find("profile.h"), std::string::npos) << error;
+  EXPECT_CONTAINS(own, "in 'profiled_failing_call' called at tests/report/profile_test.cpp:");
+  EXPECT_FALSE(recording::on());
+  EXPECT_GT(profile(f, ones({3}) * 6).kernels.size(), 0u) << "and works then";
+}
+
+TEST_F(ProfileTest, OneFunctionWithALoopAndABranch) {
+  Function f = function("profiled_turns(x)", [](Tensor x) {
+    return for_loop(
+        7, [](Tensor i, Tensor s) { return tanh(s) + cast(i, f32); }, x);
+  });
+  const FunctionProfile told = profile(f, ones({64}));
+  double turns = 0, flops = 0, seconds = 0;
+  for (const KernelProfile& kernel : told.kernels) {
+    turns = std::max(turns, kernel.runs);
+    flops += kernel.flops;
+    seconds += kernel.seconds;
+    EXPECT_GE(kernel.seconds, 0) << kernel.name;
+  }
+  EXPECT_EQ(turns, 7) << told.str();
+  EXPECT_EQ(flops, 7 * 2 * 64) << told.str();
+  EXPECT_LE(seconds, told.seconds);
+  Function branch = function("profiled_branch(x)", [](Tensor x) {
+    if (mean(x) > 0.5f) return relu(x) * 2;
+    return exp(x);
+  });
+  EXPECT_CONTAINS(profile(branch, ones({64})).str(), "relu+multiply");
+  EXPECT_EQ(profile(branch, zeros({64})).str().find("relu+multiply"), std::string::npos) << "it did not run";
 }
 
 TEST_F(ProfileTest, OneFunctionThatIsNotTraced) {
