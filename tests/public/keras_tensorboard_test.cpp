@@ -371,6 +371,21 @@ TEST_F(TensorBoardTest, ATrainingThatGoesOnProfilesWhatItHasNotDone) {
   EXPECT_EQ(steps_in(profile_files::read(profiles()[0])), (std::vector<double>{5, 6}));
 }
 
+TEST_F(TensorBoardTest, AProfileThatAnExceptionEndedIsNotWritten) {
+  const keras::TensorBoard callback(folder, {.profile_batch = {2, 4}});
+  auto run = [&](bool fails) {
+    const keras::Callback stop = keras::LambdaCallback({.on_train_batch_end = [&](std::int64_t batch, const auto&) {
+      if (fails && batch == 2) throw std::runtime_error("enough");
+    }});
+    model.fit(x, y, {.batch_size = 8, .epochs = 2, .verbose = 0, .callbacks = {callback, stop}});
+  };
+  EXPECT_THROW(run(true), std::runtime_error);
+  EXPECT_TRUE(profiles().empty());
+  run(false);
+  ASSERT_EQ(profiles().size(), 1u);
+  EXPECT_EQ(steps_in(profile_files::read(profiles()[0])), (std::vector<double>{2, 3, 4}));
+}
+
 TEST_F(TensorBoardTest, BatchesThatCannotBeProfiled) {
   auto refused = [](keras::ProfileBatches batches) {
     return error_of([&] { keras::TensorBoard("logs", {.profile_batch = std::move(batches)}); });
