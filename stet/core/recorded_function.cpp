@@ -63,7 +63,7 @@ Json numbers(const std::vector<int>& values) {
 
 Json scope_of(const std::shared_ptr<const std::string>& scope) { return scope ? *scope : std::string(); }
 
-/// "20 f32[]": of small constants what they are.
+/// "20", "[0, 1]": of a small constant what it is.
 std::string constant_words(const Node& node) {
   constexpr std::size_t most_values = 4;
   const std::string& bytes = node.attributes.as<ConstantAttributes>().bytes;
@@ -73,9 +73,11 @@ std::string constant_words(const Node& node) {
   for (std::size_t i = 0; i < std::min(count, most_values); ++i) {
     double value = 0;
     convert_element(dtype, bytes.data() + i * size_of(dtype), DType::f64, &value);
-    out += text(value, " ");
+    const bool is_narrow = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+    out += text(i ? ", " : "", is_narrow ? text(static_cast<float>(value)) : text(value));
   }
-  return text(out, count > most_values ? "… " : "", node.type());
+  if (count == 1) return out;
+  return text("[", out, count > most_values ? ", …]" : "]");
 }
 
 /// By node: the part of the program that it is in. What is computed of nothing is where it is first used.
@@ -92,18 +94,35 @@ std::vector<std::shared_ptr<const std::string>> scopes_of(const Graph& graph) {
   return out;
 }
 
+/// The graph without aliases, and with constants written where they are used: a number has many users and says nothing
+/// alone.
 Json graph_told(const Entry& trace) {
   if (trace.graph.nodes.size() > most_nodes) return {};
   const Graph graph = without_aliases(trace.graph);
   const std::size_t arguments = graph.inputs.size() - trace.hidden.size();
   const std::vector<std::shared_ptr<const std::string>> scopes = scopes_of(graph);
+  const std::set<ValueId> results(graph.results.begin(), graph.results.end());
+  constexpr int nowhere = -1;
+  std::vector<int> places;  // by node
   Json::List nodes;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
+    const bool is_constant = node.op == &constant_row;
+    const bool is_told = !is_constant || results.contains(static_cast<ValueId>(i));
+    places.push_back(is_told ? static_cast<int>(nodes.size()) : nowhere);
+    if (!is_told) continue;
     std::string op = label_of(node), words = joined(node.results, ", ");
     auto scope = scopes[i];
-    if (node.op == &constant_row) {
-      words = constant_words(node);
+    std::vector<int> in;
+    for (ValueId input : node.inputs) {
+      const auto at = static_cast<std::size_t>(input);
+      if (places[at] != nowhere)
+        in.push_back(places[at]);
+      else
+        words += text(", with ", constant_words(graph.nodes[at]));
+    }
+    if (is_constant) {
+      words = text(constant_words(node), " ", words);
     } else if (node.op == &input_row) {
       const auto number = static_cast<std::size_t>(node.attributes.as<InputAttributes>().number);
       if (number < arguments) {
@@ -119,7 +138,7 @@ Json graph_told(const Entry& trace) {
     nodes.push_back(Json::Object{{"op", std::move(op)},
                                  {"text", std::move(words)},
                                  {"scope", scope_of(scope)},
-                                 {"in", numbers(node.inputs)},
+                                 {"in", numbers(in)},
                                  {"file", file_of(node.where)},
                                  {"line", line_of(node.where)},
                                  {"made_of", Json::List()}});

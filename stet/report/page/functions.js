@@ -61,7 +61,8 @@ function traces_kept(its) {
   const kept = its.traces.filter((trace) => !trace.evicted);
   const bytes = kept.reduce((sum, trace) => sum + (trace.bytes || 0), 0);
   const functions = its.traces.filter((trace) => trace.number === 1).length;
-  const size = bytes > 0 && `, ${bytes_text(bytes)}`;
+  const forgotten = its.traces.length - kept.length;
+  const size = [bytes > 0 && `, ${bytes_text(bytes)}`, forgotten > 0 && el("b", {class: "warn-text"}, `, ${count_text(forgotten)} forgotten`)];
   const words = functions > 1
     ? el("span", {}, `${plural(kept.length, "trace")} of ${count_text(functions)} functions of this name`, size,
       `; each keeps at most ${count_text(its.max_traces)}`)

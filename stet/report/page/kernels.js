@@ -10,6 +10,8 @@ function kernel_rates(kernel, limits) {
     intensity: positive(divided(kernel.flops, kernel.bytes))};
 }
 
+const most_chips = 24;
+
 const positive = (value) => (value > 0 ? value : null);
 
 function kernels_part(data) {
@@ -67,7 +69,8 @@ function kernel_details(data, kernel, {bytes_rate, flops_rate, intensity}) {
     intensity && ["intensity", `${number_text(intensity)} flop for each byte`],
     known(kernel.threads) && ["threads", count_text(kernel.threads)],
     kernel.made_of.length > 0 && ["made of", el("span", {class: "chips"},
-      kernel.made_of.slice(0, 200).map((op) => el("code", {class: "chip"}, shortened(op, 200))))],
+      kernel.made_of.slice(0, most_chips).map((op) => el("code", {class: "chip"}, shortened(op, 200))),
+      kernel.made_of.length > most_chips && el("span", {class: "muted"}, `and ${count_text(kernel.made_of.length - most_chips)} more`))],
     kernel.not_fused && ["not fused", shortened(Array.isArray(kernel.not_fused) ? kernel.not_fused.join("; ") : kernel.not_fused, 2000)],
     kernel.places.length > 0 && ["computes", kernel.places.map((one) => el("div", {class: "computes"},
       one.scope && el("span", {}, shortened(one.scope, 200)), place(data, one.file, one.line)))],

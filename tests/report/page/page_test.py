@@ -375,7 +375,7 @@ class PageTest(BrowserTest):
         self.assertEqual(
             self.words("#functions .keeps").split("\n"),
             [
-                f"{len(held)} of at most {its['max_traces']} traces kept, {sum(trace['bytes'] for trace in held) / 2**20:.1f}\u202fMiB",
+                f"{len(held)} of at most {its['max_traces']} traces kept, {sum(trace['bytes'] for trace in held) / 2**20:.1f}\u202fMiB, 1 forgotten",
                 "at the limit: one that is cheap to make again and has not served for long is then forgotten, with a warning",
             ],
         )
