@@ -237,6 +237,25 @@ class PageTest(BrowserTest):
                 self.assertRegex(colour, "^#[0-9a-f]{6}$", kind)
             self.assertEqual(len(set(colours)), len(colours))
 
+    def test_words_on_canvases_are_read(self):
+        """What is written there is no text of the document: its colours are those of the style sheet."""
+        for dark in (False, True):
+            self.open("one_span", dark=dark)
+            colours = self.browser.ask(
+                "Object.fromEntries(['ink', 'muted', 'paper', 'sunken', 'node-fused', 'node-scope', 'node-variable'].map(name => "
+                "[name, getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim()]))"
+            )
+
+            def luminance(name):
+                parts = [int(colours[name][at : at + 2], 16) / 255 for at in (1, 3, 5)]
+                light = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+                return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+
+            for words in ("ink", "muted"):
+                for below in ("paper", "sunken", "node-fused", "node-scope", "node-variable"):
+                    low, high = sorted((luminance(words), luminance(below)))
+                    self.assertGreaterEqual((high + 0.05) / (low + 0.05), 4.5, (words, below, dark))
+
     def test_the_theme_follows_the_system_and_the_switch(self):
         paper = "getComputedStyle(document.body).backgroundColor"
         self.open("one_span", dark=False)
