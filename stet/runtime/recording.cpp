@@ -446,6 +446,7 @@ struct ThreadPlace {
   Chunk chunk;
   SpanRecord* next = nullptr;
   std::uint32_t used = 0;
+  std::uint64_t began = 0;    // the recording
   std::uint64_t sampled = 0;  // when memory was
   std::uint32_t number = take_thread_number();
 
@@ -477,6 +478,7 @@ struct ThreadPlace {
     const bool is_first = session != number_now;
     if (is_first) chunk = nullptr;
     session = number_now;
+    began = all.session->head().began;
     if (is_first)
       add_note(*all.session,
                {{"note", "thread"}, {"thread", static_cast<std::int64_t>(number)}, {"name", thread_name(number)}});
@@ -512,6 +514,8 @@ void write(SpanRecord record) noexcept {
       if (recorder().session) recorder().session->lose(record);
       return;
     }
+    // It ended in an earlier recording, and this thread had to wait since.
+    if (record.type == SpanRecord::span && record.begin + record.duration < place.began) return;
     record.thread = static_cast<std::uint16_t>(place.number);
     *room = record;
     place.written();
