@@ -1,6 +1,6 @@
 #!/bin/sh
 # check-layers.sh <source folder> <layer>...: a file includes only from its own layer and the layers before it, and only
-# cpu/ includes LLVM or oneDNN, and nobody above names its types; keras/ is written as a user could, with installed headers; what answers about sizes
+# cpu/ includes LLVM or oneDNN, and nobody above names its types; keras/ is written as a user could, with installed headers; only runtime/log.cpp writes to stderr; what answers about sizes
 # without a record is out of sight of users, ops/, data/ and keras/. Prints every line that does not keep to it.
 set -eu
 cd "$1"
@@ -27,6 +27,11 @@ for layer in "$@"; do
     status=1
   fi
 done
+if grep -n -r -E 'stderr\)|stderr,|STDERR_FILENO|std::(cerr|clog)' stet --include='*.h' --include='*.cpp' |
+  grep -v -E '^stet/(tools/|runtime/log[.]cpp:)|^[^:]*:[0-9]*: *//'; then
+  echo "^ what the library says on stderr goes through runtime/log.h" >&2
+  status=1
+fi
 for header in $(grep -r -h -E '^#include "stet/' stet/keras 2>/dev/null | sed 's/.*"\(.*\)"/\1/' | sort -u); do
   # Besides: files; the library's own locks, which fork() waits for; the terminal; lines (Frame) and sizes in messages; what layers inherit,
   # which Variables they read, what goes along with tensors (masks), what is kept for the length of a trace (added losses),

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "stet/base/text.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -89,7 +90,9 @@ ProgressBar::ProgressBar(std::ostream& out, ProgressOptions options)
     : out_(out), options_(std::move(options)), start_(options_.seconds()), last_drawn_(start_ - 1) {}
 
 ProgressBar::~ProgressBar() {
-  if (line_open_) out_ << "\n" << std::flush;
+  if (!line_open_) return;
+  out_ << "\n" << std::flush;
+  if (options_.in_place) set_line_open(false);
 }
 
 std::string ProgressBar::bold(const std::string& what) const {
@@ -139,6 +142,7 @@ void ProgressBar::put(std::string line, bool last) {
   out_ << out << std::flush;
   columns_drawn_ = width;
   line_open_ = !last;
+  if (options_.in_place) set_line_open(line_open_);
   last_drawn_ = options_.seconds();
 }
 

@@ -1,5 +1,4 @@
 // Which layers are trained: freezing, and what is told of it.
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <set>
@@ -8,6 +7,7 @@
 
 #include "stet/base/text.h"
 #include "stet/keras/layer_state.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -119,10 +119,8 @@ std::vector<std::string> frozen_members(CustomLayer& layer) {
 
 void tell_all_frozen(CustomLayer& layer, Where where) {
   if (inventory(layer).weights.empty()) return;
-  std::fputs(text("stet: ", layer.description(), " has no weights to train: all of them are frozen",
-                  at_line(where, ", at "), "\n  fix: set_trainable(true) on the layers that are to learn\n")
-                 .c_str(),
-             stderr);
+  warn("keras", text("stet: ", layer.description(), " has no weights to train: all of them are frozen",
+                     at_line(where, ", at "), "\n  fix: set_trainable(true) on the layers that are to learn\n"));
 }
 
 bool Layer::trainable(Where where) const { return layer_body("trainable", where).trainable(); }

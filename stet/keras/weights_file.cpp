@@ -1,7 +1,6 @@
 #include "stet/keras/weights_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "stet/keras/optimizer_variables.h"
 #include "stet/keras/state_tree.h"
 #include "stet/ops/ops.h"
+#include "stet/runtime/log.h"
 
 namespace stet::keras {
 namespace {
@@ -111,10 +111,8 @@ void WeightsToLoad::check(bool skip) const {
     reading_.fail(what,
                   "load it into the model that it was saved from, or one made alike; .skip_mismatch = true loads what "
                   "fits");
-  std::fputs(text("stet: ", reading_.call, ": '", reading_.path, "': what does not fit is skipped: ", what,
-                  at_line(reading_.where, "\n  at "), "\n")
-                 .c_str(),
-             stderr);
+  warn("keras", text("stet: ", reading_.call, ": '", reading_.path, "': what does not fit is skipped: ", what,
+                     at_line(reading_.where, "\n  at "), "\n"));
 }
 
 Tensor WeightsToLoad::value(const One& one) const {
@@ -197,11 +195,10 @@ void read_optimizer(const files::Hdf5Reader& from, CustomLayer& model, const Opt
     if (fitting) all.add(one, stored(from, *found[i]));
   }
   if (fitting) return all.commit();
-  std::fputs(text("stet: ", from.reading().call, ": '", from.reading().path, "': the optimizer '",
-                  optimizer.name(where), "' starts anew: the file has ", found.size(), " variables of one, and it has ",
-                  own.size(), " of other shapes or another order", at_line(where, "\n  at "), "\n")
-                 .c_str(),
-             stderr);
+  warn("keras",
+       text("stet: ", from.reading().call, ": '", from.reading().path, "': the optimizer '", optimizer.name(where),
+            "' starts anew: the file has ", found.size(), " variables of one, and it has ", own.size(),
+            " of other shapes or another order", at_line(where, "\n  at "), "\n"));
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "stet/runtime/log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,6 +21,8 @@ namespace {
 
 constexpr std::array<const char*, 3> levels = {"off", "warning", "info"};
 constexpr std::array<const char*, 6> categories = {"trace", "retrace", "audit", "cache", "keras", "profile"};
+
+constinit std::atomic<bool> line_open{false};
 
 constexpr std::size_t most_warnings = 1000;  // that are told apart; others are said each time
 
@@ -114,7 +119,13 @@ void inform(std::string_view category, const std::string& text) noexcept try {
   report(text);
 }
 
-void report(const std::string& text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }
+void report(const std::string& text) noexcept {
+  if (text.empty()) return;
+  if (line_open.exchange(false) && ::isatty(STDERR_FILENO)) std::fputc('\n', stderr);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void set_line_open(bool open) noexcept { line_open.store(open); }
 
 std::string repeated_warnings() {
   std::lock_guard lock(warnings().guard);

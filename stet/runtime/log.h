@@ -38,6 +38,10 @@ STET_API void inform(std::string_view category, const std::string& text) noexcep
 /// used by two threads.
 STET_API void report(const std::string& text) noexcept;
 
+/// Whether the last line that stdout got on a terminal waits to be drawn over (fit's bar): what is said on that
+/// terminal begins a line of its own.
+STET_API void set_line_open(bool open) noexcept;
+
 /// What the end of the process says of warnings that came again: empty where none did.
 STET_API std::string repeated_warnings();
 

@@ -3,6 +3,7 @@
 // must not notice.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -566,6 +567,13 @@ TEST(AttackedProcess, DISABLED_Runs) {
     if (::fork() == 0) std::exit(0);
     ::wait(nullptr);
     ::_exit(0);
+  } else if (what == "fit that is traced again") {
+    keras::Sequential model{keras::Input({4}), keras::Dense(1)};
+    model.compile({.optimizer = keras::SGD(0.01), .loss = "mse"});
+    auto batches = data::from_tensor_slices(ones({24, 4}), ones({24, 1})).batch(4);
+    model.fit(batches, {.epochs = 1, .verbose = 1});
+    model.layers().back().set_trainable(false);
+    model.fit(data::from_tensor_slices(cast(ones({24, 4}), f64), ones({24, 1})).batch(4), {.epochs = 1, .verbose = 1});
   } else if (what == "until killed") {
     std::vector<std::thread> all;
     for (int t = 0; t < 4; ++t)
@@ -578,12 +586,8 @@ TEST(AttackedProcess, DISABLED_Runs) {
   }
 }
 
-/// A process that records itself into the folder `profiles`, where one is named. `limit`: of the size of files.
-pid_t start(const std::string& what, const TemporaryFolder& folder, const std::string& profiles,
-            rlim_t limit = RLIM_INFINITY) {
-  const std::string told = folder / "told";
-  const pid_t child = ::fork();
-  if (child != 0) return child;
+/// The program that runs this test becomes one that runs that.
+[[noreturn]] void become(const std::string& what, const TemporaryFolder& folder, const std::string& profiles) {
   ::setenv(what_variable, what.c_str(), 1);
   ::setenv(folder_variable, folder.path().c_str(), 1);
   if (profiles.empty())
@@ -591,7 +595,17 @@ pid_t start(const std::string& what, const TemporaryFolder& folder, const std::s
   else
     ::setenv("STET_PROFILE", profiles.c_str(), 1);
   for (const char* shard : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX", "GTEST_SHARD_STATUS_FILE"}) ::unsetenv(shard);
-  const int file = ::open(told.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  ::execl("/proc/self/exe", "attacked", "--gtest_also_run_disabled_tests",
+          "--gtest_filter=AttackedProcess.DISABLED_Runs", static_cast<char*>(nullptr));
+  ::_exit(127);
+}
+
+/// A process that records itself into the folder `profiles`, where one is named. `limit`: of the size of files.
+pid_t start(const std::string& what, const TemporaryFolder& folder, const std::string& profiles,
+            rlim_t limit = RLIM_INFINITY) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  const int file = ::open((folder / "told").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
   ::dup2(file, STDOUT_FILENO);
   ::dup2(file, STDERR_FILENO);
   const rlimit most{limit, limit};
@@ -599,9 +613,7 @@ pid_t start(const std::string& what, const TemporaryFolder& folder, const std::s
     ::setenv("STET_CACHE_DIR", "", 1);  // its files have a size, too
     ::setrlimit(RLIMIT_FSIZE, &most);
   }
-  ::execl("/proc/self/exe", "attacked", "--gtest_also_run_disabled_tests",
-          "--gtest_filter=AttackedProcess.DISABLED_Runs", static_cast<char*>(nullptr));
-  ::_exit(127);
+  become(what, folder, profiles);
 }
 int status_of(pid_t child) {
   int status = -1;
@@ -721,6 +733,33 @@ TEST(RecordingAttacks, AChildDoesNotTellWhatItsParentLost) {
   TemporaryFolder folder;
   EXPECT_EQ(status_of(start("retraces before fork", folder, "")), 0);
   EXPECT_EQ(times_in(contents_of(folder / "told"), "stet: "), 0u) << contents_of(folder / "told");
+}
+
+/// What a process writes that has a terminal for stdout and stderr.
+std::string told_in_terminal(const std::string& what) {
+  TemporaryFolder folder;
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    ::setenv("TERM", "xterm", 1);
+    ::setenv("COLUMNS", "60", 1);
+    become(what, folder, "");
+  }
+  std::string out;
+  char bytes[4096];
+  for (ssize_t count = 0; (count = ::read(terminal, bytes, sizeof bytes)) > 0;)
+    out.append(bytes, static_cast<std::size_t>(count));
+  ::close(terminal);
+  EXPECT_EQ(status_of(child), 0) << out;
+  return out;
+}
+
+TEST(RecordingAttacks, WhatIsSaidDuringFitBeginsALine) {
+  const std::string told = told_in_terminal("fit that is traced again");
+  EXPECT_CONTAINS(told, "tracing train_step …");
+  EXPECT_CONTAINS(told, "stet: tracing 'train_step' again (trace 2)");
+  for (std::size_t at = told.find("stet: "); at != std::string::npos; at = told.find("stet: ", at + 1))
+    EXPECT_TRUE(at > 0 && told[at - 1] == '\n') << told.substr(at > 80 ? at - 80 : 0, 160);
 }
 
 TEST(RecordingAttacks, KilledInTheMiddle) {
