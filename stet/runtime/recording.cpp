@@ -545,19 +545,22 @@ void begin_session(const Place& place, Where where) {
 constexpr std::uint64_t between_looks = 10'000'000;  // ns
 
 void begin_watches() {
+  const std::vector<Count> reached = counts();
   std::lock_guard lock(watches().guard);
-  for (Watches::Watch& watch : watches().all) {
-    watch.base = watch.value();
-    watch.told = 0;
-    counter(name_of(watch.name), 0);
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    watches().all[i].base = reached[i].value;
+    watches().all[i].told = 0;
+    counter(name_of(reached[i].name), 0);
   }
 }
 
 void look_at_watches() {
+  const std::vector<Count> reached = counts();
   std::lock_guard lock(watches().guard);
-  for (Watches::Watch& watch : watches().all) {
-    const std::uint64_t value = watch.value() - watch.base;
-    if (value == watch.told) continue;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    Watches::Watch& watch = watches().all[i];
+    const std::uint64_t value = reached[i].value - std::min(reached[i].value, watch.base);
+    if (value <= watch.told) continue;  // another thread has looked since
     watch.told = value;
     counter(name_of(watch.name), static_cast<double>(value));
   }
@@ -566,12 +569,13 @@ void look_at_watches() {
 /// "counts" of a recording or, since these counts, of a part of it.
 files::Json::Object counts_told(const std::vector<Count>& since) {
   files::Json::Object out{{"note", "counts"}};
+  const std::vector<Count> reached = counts();
   std::lock_guard lock(watches().guard);
-  for (const Watches::Watch& watch : watches().all) {
-    std::uint64_t base = watch.base;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    std::uint64_t base = watches().all[i].base;
     for (const Count& count : since)
-      if (std::string_view(count.name) == watch.name) base = count.value;
-    out.emplace_back(watch.name, static_cast<std::int64_t>(watch.value() - base));
+      if (std::string_view(count.name) == reached[i].name) base = count.value;
+    out.emplace_back(reached[i].name, static_cast<std::int64_t>(reached[i].value - std::min(reached[i].value, base)));
   }
   return out;
 }
@@ -710,13 +714,22 @@ void watch(const char* name, std::uint64_t (*value)()) {
   std::lock_guard lock(watches().guard);
   for (const Watches::Watch& known : watches().all)
     if (std::string_view(known.name) == name) return;
-  watches().all.push_back({name, value});  // value() may need what is being made now
+  watches().all.push_back({name, value});
 }
 
 std::vector<Count> counts() {
-  std::lock_guard lock(watches().guard);
+  // Values are asked for without the lock: one may wait for what is being made, whose maker waits for the lock to have
+  // it watched, too. The list only grows.
   std::vector<Count> out;
-  for (const Watches::Watch& watch : watches().all) out.push_back({watch.name, watch.value()});
+  std::vector<std::uint64_t (*)()> values;
+  {
+    std::lock_guard lock(watches().guard);
+    for (const Watches::Watch& watch : watches().all) {
+      out.push_back({watch.name, 0});
+      values.push_back(watch.value);
+    }
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].value = values[i]();
   return out;
 }
 
