@@ -300,9 +300,10 @@ TEST_F(KerasFit, PrintsEpochs) {
   EXPECT_EQ(printed([&] { model.fit(x, y, {.verbose = 0}); }), "");
   model.compile(classification());
   std::string bar = printed([&] { model.fit(x, y, {.verbose = 1}); });
-  EXPECT_CONTAINS(bar, "\33[1m1/4\33[0m \33[32m━━━━━\33[0m\33[37m━━━━━━━━━━━━━━━\33[0m \33[1m");
+  EXPECT_CONTAINS(bar, "\n1/4 ━━━━━─────────────── ");
   EXPECT_CONTAINS(bar, "(tracing ");
-  EXPECT_CONTAINS(bar, "\33[1m4/4\33[0m \33[32m━━━━━━━━━━━━━━━━━━━━\33[0m\33[37m\33[0m \33[1m0s\33[0m ");
+  EXPECT_CONTAINS(bar, "\n4/4 ━━━━━━━━━━━━━━━━━━━━ 0s ");
+  EXPECT_EQ(bar.find('\33'), std::string::npos) << "no colours where there is no terminal";
   std::string retraced = printed([&] { model.fit(x, cast(y, i32), {.verbose = 2}); });
   EXPECT_CONTAINS(retraced, " · 2 traces\n");
 }
