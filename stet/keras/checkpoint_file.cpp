@@ -275,7 +275,7 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest(Where where) {
     try {
       Found found{*number, file(*number), read_checkpoint(file(*number), call_, where)};
       for (const std::string& reason : skipped)
-        warn("keras", text("stet: ", reason, "; '", found.path, "' is used instead\n"));
+        inform("keras", text("stet: ", reason, "; '", found.path, "' is used instead\n"));
       return found;
     } catch (const UserError& error) {
       const std::string_view what = error.what();
