@@ -236,7 +236,8 @@ class Parser {
       ++recorded_.damaged;
     } else if (record.type == SpanRecord::counter) {
       const auto value = std::bit_cast<double>(record.duration);
-      if (begin >= 0 && std::isfinite(value)) recorded_.counters.push_back({begin, value, text_.place_of(record.name)});
+      const bool within = begin >= 0 && (!recorded_.complete || begin <= recorded_.length);
+      if (within && std::isfinite(value)) recorded_.counters.push_back({begin, value, text_.place_of(record.name)});
     } else if (record.type == SpanRecord::span && record.duration < static_cast<std::uint64_t>(longest)) {
       span(record, begin);
     } else {
