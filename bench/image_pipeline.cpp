@@ -2,8 +2,8 @@
 //
 //   image_pipeline write FOLDER          Fashion-MNIST as PNG files in class folders
 //   image_pipeline epochs FOLDER [n]     passes over them: seconds, and the mean of all pixels
-//   image_pipeline train FOLDER [n]      epochs of fit, by turns, on the pipeline, on one that keeps what it decoded, and
-//                                        on the same images in memory
+//   image_pipeline train FOLDER [n]      epochs of fit, by turns, on the pipeline, on one that keeps what it
+//                                        decoded, and on the same images in memory
 //   image_pipeline same FOLDER           losses of a training with 0, 1 and 2 threads of the pipeline, with and without
 //                                        prefetch: they must not differ
 #include <cstdio>

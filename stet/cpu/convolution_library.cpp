@@ -108,9 +108,7 @@ bool is_ordinary(const ConvolutionSizes& s) {
 }
 
 /// What runs as it is compiled for the machine, and not as a reference or by a product of all patches.
-bool is_fast(std::string_view name) {
-  return name.find("jit") == 0 || name.find("brg") == 0 || name.find("brd") == 0;
-}
+bool is_fast(std::string_view name) { return name.find("jit") == 0 || name.find("brg") == 0 || name.find("brd") == 0; }
 
 struct Argument {
   int number;

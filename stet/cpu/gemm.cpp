@@ -41,8 +41,8 @@ constexpr Count left_strip_panels = 4;
 /// From here on the library is better at a transposed left matrix of many rows; at other layouts the two are level.
 constexpr double library_work = 1 << 28;
 constexpr Count least_library_rows = 512, least_library_size = 128;
-/// The library's panels. It copies what it is given, so that they cost some hundredths of the time where few threads run;
-/// larger ones are too few for many threads.
+/// The library's panels. It copies what it is given, so that they cost some hundredths of the time where few threads
+/// run; larger ones are too few for many threads.
 constexpr Count least_panel_rows = 64, least_panel_columns = 256, most_library_panels = 16;
 
 constexpr Count round_up(Count value, Count step) { return (value + step - 1) / step * step; }

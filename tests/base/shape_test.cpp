@@ -1,4 +1,3 @@
-#include "stet/base/inside.h"
 #include "stet/base/shape.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 
 #include "stet/base/dim_inside.h"
 #include "stet/base/error.h"
+#include "stet/base/inside.h"
 
 namespace stet {
 namespace {
