@@ -358,6 +358,7 @@ Watches& watches() {
 struct Recorder {
   Lock guard;  // of what follows
   std::shared_ptr<Session> session;
+  std::vector<std::shared_ptr<Session>> of_parents;  // of processes that this one is a fork() of: never freed
   int users = 0;
   std::vector<AtEnd> enders;
   std::uint32_t next_thread = 0;
@@ -500,7 +501,7 @@ void in_child() {
   active.store(false);
   current.store(0);
   Recorder& all = recorder();
-  static_cast<void>(new std::shared_ptr<Session>(std::move(all.session)));
+  if (all.session) all.of_parents.push_back(std::move(all.session));
   all.session = nullptr;
   all.users = 0;
 }

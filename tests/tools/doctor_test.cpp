@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "stet/cpu/emit_kernel.h"
 #include "tests/tools/command.h"
 
 namespace stet::tools {
@@ -57,7 +58,8 @@ TEST_F(DoctorTest, SaysItForPeople) {
   Ran ran = stet({"doctor"});
   EXPECT_EQ(ran.out.find("stet 0."), 0u);
   EXPECT_CONTAINS(ran.out, " with LLVM ");
-  EXPECT_CONTAINS(ran.out, "\n  fine   build         ");
+  EXPECT_CONTAINS(ran.out, cpu::checked_kernels() ? "\n  note   build         its kernels check every access"
+                                                  : "\n  fine   build         ");
   EXPECT_CONTAINS(ran.out, "\n  fine   compiler      compiled kernels in ");
   EXPECT_CONTAINS(ran.out, "\n  fine   object cache  " + cache());
   EXPECT_CONTAINS(ran.out, ran.code == 0 ? "\nnothing is wrong" : " wrong\n");
