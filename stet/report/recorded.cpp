@@ -232,12 +232,11 @@ class Parser {
     SpanRecord record;
     std::memcpy(&record, bytes.data(), sizeof record);
     const auto begin = static_cast<std::int64_t>(record.begin - recorded_.began);
-    if (begin < -longest || begin > longest) {
+    if (begin < -longest || begin > (recorded_.complete ? recorded_.length : longest)) {
       ++recorded_.damaged;
     } else if (record.type == SpanRecord::counter) {
       const auto value = std::bit_cast<double>(record.duration);
-      const bool within = begin >= 0 && (!recorded_.complete || begin <= recorded_.length);
-      if (within && std::isfinite(value)) recorded_.counters.push_back({begin, value, text_.place_of(record.name)});
+      if (begin >= 0 && std::isfinite(value)) recorded_.counters.push_back({begin, value, text_.place_of(record.name)});
     } else if (record.type == SpanRecord::span && record.duration < static_cast<std::uint64_t>(longest)) {
       span(record, begin);
     } else {
