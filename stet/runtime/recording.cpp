@@ -358,7 +358,6 @@ Watches& watches() {
 struct Recorder {
   Lock guard;  // of what follows
   std::shared_ptr<Session> session;
-  std::vector<std::shared_ptr<Session>> of_parents;  // of processes that this one is a fork() of: never freed
   int users = 0;
   std::vector<AtEnd> enders;
   std::uint32_t next_thread = 0;
@@ -496,12 +495,11 @@ struct ThreadPlace {
 [[gnu::tls_model("initial-exec")]] constinit thread_local ThreadPlace* this_place = nullptr;
 ThreadPlace& place_of_this_thread() { return this_place ? *this_place : make_for_this_thread(this_place); }
 
-/// The file is the parent's: a child does not write to it. What it could free is the parent's, too.
+/// The file is the parent's: a child does not write to it, and closes it.
 void in_child() {
   active.store(false);
   current.store(0);
   Recorder& all = recorder();
-  if (all.session) all.of_parents.push_back(std::move(all.session));
   all.session = nullptr;
   all.users = 0;
 }
