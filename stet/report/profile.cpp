@@ -70,11 +70,12 @@ Profile::Profile(ProfileOptions options, Where where) : state_(std::make_unique<
                                "give the bytes that a recording may take: 64 MiB unless told"));
   State& state = *state_;
   state.path = std::move(options.path);
+  const bool file_is_another_ones = !state.path.empty() && recording::writes_to(state.path);
   state.generation = fork_generation();
   state.number = recording::begin({state.path, static_cast<std::size_t>(options.max_bytes)}, where);
   state.begin = recording::now();
   state.counts_at_begin = recording::counts();
-  state.file_is_ours = !state.path.empty() && recording::writes_to(state.path);
+  state.file_is_ours = !state.path.empty() && !file_is_another_ones && recording::writes_to(state.path);
 }
 
 Profile::~Profile() {
@@ -88,9 +89,17 @@ Profile::~Profile() {
 void Profile::stop(Where where) {
   State& state = *state_;
   if (state.number == 0 || state.generation != fork_generation()) return;
-  if (!state.file_is_ours) state.ended = state.contents();
+  if (state.file_is_ours && recording::end_if_last(state.number)) {
+    state.number = 0;
+    return;
+  }
+  // Others go on. Were it their file, too, then this one's would have what they record: its name gets a copy, and they
+  // keep a file without one. A file of another Profile, or process, that has the same name is left alone.
+  state.ended = state.contents();
+  const bool is_live = !state.path.empty() && recording::writes_to(state.path);
   recording::end(std::exchange(state.number, 0));
-  if (!state.path.empty() && !state.file_is_ours) write_file(state.path, "Profile", where, state.ended);
+  if (std::exchange(state.file_is_ours, false) ? is_live : !state.path.empty() && !is_live)
+    write_file(state.path, "Profile", where, state.ended);
 }
 
 std::string Profile::table() const {

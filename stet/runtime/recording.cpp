@@ -675,26 +675,36 @@ std::uint64_t begin(const Place& place, Where where) {
   return number;
 }
 
-void end(std::uint64_t number) {
-  if (number == 0 || number != current.load()) return;  // of a process that this one was forked from
+bool end_if_last(std::uint64_t number) {
+  if (number == 0 || number != current.load()) return true;  // of a process that this one was forked from
   Recorder& all = recorder();
   {
     Locked lock;
-    if (all.users > 1) {
-      --all.users;
-      return;
-    }
+    if (all.users > 1) return false;
   }
   Notes last = notes_at_end({});
   std::shared_ptr<Session> ended;  // its memory goes when the lock is free
   Locked lock;
-  if (--all.users > 0 || !all.session) return;  // somebody has joined meanwhile
+  if (all.users > 1) return false;  // somebody has joined meanwhile
+  all.users = 0;
   for (files::Json::Object& note : last) add_note(*all.session, std::move(note));
   active.store(false);
   current.store(0);
   all.session->head().ended.store(now());
   ended = std::move(all.session);
   all.session = nullptr;
+  return true;
+}
+
+void end(std::uint64_t number) {
+  while (!end_if_last(number)) {
+    Recorder& all = recorder();
+    Locked lock;
+    if (all.users > 1) {
+      --all.users;
+      return;
+    }
+  }
 }
 
 std::string contents(const std::vector<Count>& since) {

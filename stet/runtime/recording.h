@@ -111,6 +111,8 @@ STET_API std::vector<Count> counts();
 STET_API std::uint64_t begin(const Place& place, Where where = {});
 /// The last one of those who began it ends it.
 STET_API void end(std::uint64_t number);
+/// Does that for the last one. For others nothing, and it is false: they may want contents() before.
+bool end_if_last(std::uint64_t number);
 /// What is recorded now, in the form of a file; empty if nobody records. `since`: counts() when the part of it began
 /// that is of interest; empty: all of it.
 STET_API std::string contents(const std::vector<Count>& since = {});

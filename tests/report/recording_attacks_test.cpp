@@ -29,6 +29,7 @@
 #include "tests/public/profile_files.h"
 #include "tests/report/recordings.h"
 #include "tests/sampling.h"
+#include "tests/scale.h"
 
 namespace stet {
 namespace {
@@ -140,6 +141,78 @@ TEST(RecordingAttacks, AProfileMayEndOnAnotherThread) {
   EXPECT_EQ(count_of(recorded, Kind::user, "there"), 1);
 }
 
+/// Each file has what its Profile saw, in whatever order they end.
+TEST(RecordingAttacks, ProfilesThatOverlapHaveFilesOfTheirOwn) {
+  for (const bool first_ends_first : {true, false}) {
+    TemporaryFolder folder;
+    const std::string path = folder / "first.stet-profile", other_path = folder / "other.stet-profile";
+    auto first = std::make_unique<Profile>(path);
+    { ProfileSpan span("alone"); }
+    auto other = std::make_unique<Profile>(other_path);
+    { ProfileSpan span("of both"); }
+    auto& ends = first_ends_first ? first : other;
+    ends->stop();
+    { ProfileSpan span("of the one that goes on"); }
+    const Recorded of_ended = recorded_of(*ends, folder);
+    for (const Recorded& recorded : {read_recording(first_ends_first ? path : other_path), of_ended}) {
+      EXPECT_TRUE(recorded.complete);
+      EXPECT_EQ(count_of(recorded, Kind::user, "alone"), first_ends_first);
+      EXPECT_EQ(count_of(recorded, Kind::user, "of both"), 1);
+      EXPECT_EQ(count_of(recorded, Kind::user, "of the one that goes on"), 0);
+    }
+    first.reset();
+    other.reset();
+    EXPECT_FALSE(recording::on());
+    const Recorded recorded = read_recording(first_ends_first ? other_path : path);
+    EXPECT_TRUE(recorded.complete);
+    EXPECT_EQ(count_of(recorded, Kind::user, "alone"), !first_ends_first);
+    EXPECT_EQ(count_of(recorded, Kind::user, "of both"), 1);
+    EXPECT_EQ(count_of(recorded, Kind::user, "of the one that goes on"), 1);
+  }
+}
+
+/// Recordings begin, are joined and end at all moments.
+TEST(RecordingAttacks, ProfilesThatOverlapOnThreads) {
+  TemporaryFolder folder;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> all;
+  for (int t = 0; t < 4; ++t)
+    all.emplace_back([&, t] {
+      const std::string path = folder / text(t, ".stet-profile"), name = text("of ", t);
+      for (std::uint64_t round = 0; round < scaled(400); ++round) {
+        Profile profile(path);
+        { ProfileSpan span(name); }
+        profile.stop();
+        const Recorded recorded = read_recording(path);
+        wrong += !recorded.complete || count_of(recorded, Kind::user, name) != 1;
+      }
+    });
+  for (std::thread& one : all) one.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_FALSE(recording::on());
+}
+
+/// The first one's file stays its own; the last one that ends has the name.
+TEST(RecordingAttacks, ProfilesOfOneName) {
+  for (const bool first_ends_first : {true, false}) {
+    TemporaryFolder folder;
+    const std::string path = folder / "run.stet-profile";
+    auto first = std::make_unique<Profile>(path);
+    { ProfileSpan span("alone"); }
+    auto second = std::make_unique<Profile>(path);
+    { ProfileSpan span("of both"); }
+    (first_ends_first ? first : second)->stop();
+    EXPECT_EQ(count_of(recorded_of(*second, folder), Kind::user, "alone"), 0);
+    EXPECT_EQ(count_of(recorded_of(*second, folder), Kind::user, "of both"), 1);
+    first.reset();
+    second.reset();
+    const Recorded recorded = read_recording(path);
+    EXPECT_TRUE(recorded.complete);
+    EXPECT_EQ(count_of(recorded, Kind::user, "alone"), !first_ends_first);
+    EXPECT_EQ(count_of(recorded, Kind::user, "of both"), 1);
+  }
+}
+
 TEST(RecordingAttacks, ManyThreadsInALittleRoom) {
   TemporaryFolder folder;
   constexpr int threads = 24, spans = 4000;
@@ -227,6 +300,17 @@ TEST(RecordingAttacks, AnotherProcessTakesItsFile) {
   const Recorded recorded = read_recording(path);
   EXPECT_EQ(recorded.process, static_cast<std::uint64_t>(child)) << "the last one that began has the name";
   EXPECT_EQ(count_of(recorded, Kind::user, "of the child"), 1);
+}
+
+TEST(RecordingAttacks, AnotherProcessesFileStaysWhereOthersGoOn) {
+  TemporaryFolder folder;
+  const std::string path = folder / "run.stet-profile";
+  Profile profile(path), other;
+  ASSERT_TRUE(std::filesystem::remove(path));  // as another process does, before it writes its own
+  std::ofstream(path) << "another's";
+  profile.stop();
+  EXPECT_EQ(contents_of(path), "another's");
+  EXPECT_TRUE(recorded_of(profile, folder).complete);
 }
 
 TEST(RecordingAttacks, AChildHasNothingOfItsParentsProfile) {
@@ -504,6 +588,16 @@ void work(int calls) {
 }
 
 /// Not a test: what the processes run that are looked at below.
+/// How many recordings this process has open.
+std::ptrdiff_t open_recordings() {
+  std::ptrdiff_t out = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;  // as the one by which the folder is read
+    out += std::filesystem::read_symlink(entry.path(), closed).string().find(".stet-profile") != std::string::npos;
+  }
+  return out;
+}
+
 TEST(AttackedProcess, DISABLED_Runs) {
   const char *given = std::getenv(what_variable), *folder = std::getenv(folder_variable);
   ASSERT_TRUE(given && folder) << "this is run by RecordingAttacks";
@@ -544,12 +638,15 @@ TEST(AttackedProcess, DISABLED_Runs) {
     work(10);
   } else if (what == "forks") {
     work(50);
+    ASSERT_EQ(open_recordings(), 1);
     for (int child = 0; child < 3; ++child) {
       if (::fork() == 0) {
         work(1000);
-        std::exit(0);
+        std::exit(static_cast<int>(open_recordings()));
       }
-      ::wait(nullptr);
+      int status = -1;
+      ASSERT_GT(::wait(&status), 0);
+      ASSERT_EQ(status, 0);
     }
     work(50);
   } else if (what == "limited") {
